@@ -1,0 +1,240 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"sallyport/tools/strictjson"
+)
+
+// Version is the journal format that this package writes, and the newest it reads.
+const Version = 0
+
+// EntryKind says what an entry is: only an event moved the run.
+type EntryKind string
+
+// The kinds of entries.
+const (
+	EntryEvent   EntryKind = "event"   // Step took an event
+	EntryAttempt EntryKind = "attempt" // an open effect is performed again
+	EntryNoted   EntryKind = "noted"   // a delivery, or a result, was refused
+	EntryErased  EntryKind = "erased"  // the content of a body was removed
+)
+
+// Entry is one line of a run's journal.
+type Entry struct {
+	Version int       `json:"v"`
+	Run     string    `json:"run"`
+	Seq     int64     `json:"seq"`
+	Time    time.Time `json:"time"`
+	Kind    EntryKind `json:"kind"`
+	Prev    string    `json:"prev"` // hash of the entry before; empty in the first
+
+	// What was said: kinds event and noted. Effect is the sequence of the event
+	// whose effect a result answers, and of the effect that is attempted again.
+	Origin Origin          `json:"origin,omitempty"`
+	Actor  string          `json:"actor,omitempty"`
+	Event  Kind            `json:"event,omitempty"`
+	Effect int64           `json:"effect,omitempty"`
+	Data   json.RawMessage `json:"data,omitempty"`
+
+	// What it meant: kind event only.
+	Row     Row      `json:"row,omitempty"`
+	State   State    `json:"state,omitempty"`
+	Effects []Effect `json:"effects,omitempty"`
+
+	Code string  `json:"code,omitempty"` // noted: why it was refused
+	Body BodyRef `json:"body,omitzero"`  // erased: what is gone
+
+	raw  []byte
+	hash string
+}
+
+// Bytes is the entry as stored; its hash is over exactly these.
+func (e *Entry) Bytes() []byte { return e.raw }
+
+// Hash is the lower-case hex SHA-256 of the stored bytes.
+func (e *Entry) Hash() string { return e.hash }
+
+// Advance steps a run and makes the entry that records it: what an engine appends
+// before it performs anything. The new run's Head is the entry's hash.
+func Advance(run Run, ev Event) (Run, Entry, error) {
+	next, row, err := step(run, ev)
+	if err != nil {
+		return run, Entry{}, err
+	}
+	e, err := spoken(run, EntryEvent, ev)
+	if err != nil {
+		return run, Entry{}, err
+	}
+	e.Run, e.Row, e.State, e.Actor = next.ID, row, next.State, next.by
+	next.by = ""
+	if next.Open != nil && next.Open.Seq == next.Seq {
+		e.Effects = []Effect{next.Open.Effect}
+	}
+	if err := e.seal(); err != nil {
+		return run, Entry{}, err
+	}
+	next.Head = e.hash
+	if e.Effects != nil {
+		next.Open.Head = e.hash
+	}
+	return next, e, nil
+}
+
+// Attempt makes the entry that says that the open effect is performed again. The
+// time until then was not work: it does not count against the budget.
+func Attempt(run Run, at time.Time) (Run, Entry, error) {
+	if run.Open == nil {
+		return run, Entry{}, refuse(CodeStale, "no effect is open")
+	}
+	e := frame(run, EntryAttempt, stamp(at))
+	e.Effect = run.Open.Seq
+	return record(run, e)
+}
+
+// Note makes the entry of a refused event: no step, no change. It returns false
+// where the run has noted as many as it may.
+func Note(run Run, ev Event, why *Refusal) (Run, Entry, bool, error) {
+	if run.Noted >= MaxNoted {
+		return run, Entry{}, false, nil
+	}
+	if ev.time.Before(run.Time) {
+		ev.time = run.Time
+	}
+	e, err := spoken(run, EntryNoted, ev)
+	if err != nil {
+		return run, Entry{}, false, err
+	}
+	e.Code = why.Code
+	run.Noted++
+	run, e, err = record(run, e)
+	return run, e, err == nil, err
+}
+
+// Erase makes the entry that says that a body's content is gone.
+func Erase(run Run, ref BodyRef, actor string, at time.Time) (Run, Entry, error) {
+	e := frame(run, EntryErased, stamp(at))
+	e.Actor, e.Origin, e.Body = actor, OriginOperator, ref
+	return record(run, e)
+}
+
+// record seals an entry that does not step, and moves the run past it.
+func record(run Run, e Entry) (Run, Entry, error) {
+	if e.Time.Before(run.Time) {
+		e.Time = run.Time
+	}
+	if err := e.seal(); err != nil {
+		return run, Entry{}, err
+	}
+	return passed(run, e), e, nil
+}
+
+func frame(run Run, kind EntryKind, at time.Time) Entry {
+	return Entry{Version: Version, Run: run.ID, Seq: run.Seq + 1, Time: at, Kind: kind, Prev: run.Head}
+}
+
+// spoken is the frame of an entry that records an event.
+func spoken(run Run, kind EntryKind, ev Event) (Entry, error) {
+	e := frame(run, kind, ev.time)
+	e.Origin, e.Actor, e.Event, e.Effect = ev.origin, ev.actor, ev.Kind(), ev.effect
+	if _, ok := ev.body.(tick); ok {
+		return e, nil
+	}
+	data, err := json.Marshal(ev.body)
+	if err != nil {
+		return e, fmt.Errorf("encode event %s: %w", e.Event, err)
+	}
+	e.Data = data
+	return e, nil
+}
+
+// seal encodes the entry and hashes the bytes.
+func (e *Entry) seal() error {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode entry %d: %w", e.Seq, err)
+	}
+	sum := sha256.Sum256(raw)
+	e.raw, e.hash = raw, hex.EncodeToString(sum[:])
+	return nil
+}
+
+// ParseEntry decodes stored bytes, strictly. It does not judge what they say: that
+// is [Replay]'s. An entry of a newer format is [ErrNewer].
+func ParseEntry(raw []byte) (Entry, error) {
+	var v struct {
+		Version int `json:"v"`
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return Entry{}, fmt.Errorf("%w: an entry that is not JSON", ErrIntegrity)
+	}
+	if v.Version > Version {
+		return Entry{}, fmt.Errorf("journal format %d: %w", v.Version, ErrNewer)
+	}
+	var e Entry
+	if err := strictjson.Decode(raw, &e); err != nil {
+		return Entry{}, fmt.Errorf("%w: a malformed entry: %w", ErrIntegrity, err)
+	}
+	sum := sha256.Sum256(raw)
+	e.raw, e.hash = raw, hex.EncodeToString(sum[:])
+	return e, nil
+}
+
+// Payload decodes what the entry's event says: a [Spec], a [Result], a [Decision];
+// nil for a tick.
+func (e *Entry) Payload() (any, error) {
+	ev, err := e.said()
+	if err != nil {
+		return nil, err
+	}
+	return ev.Payload(), nil
+}
+
+// said is the event that the entry records.
+func (e *Entry) said() (Event, error) {
+	ev := Event{time: e.Time, origin: e.Origin, actor: e.Actor, effect: e.Effect}
+	decode, ok := payloads[e.Event]
+	if !ok {
+		return ev, fmt.Errorf("%w: entry %d: an event of unknown kind %q", ErrIntegrity, e.Seq, e.Event)
+	}
+	body, err := decode(e.Data)
+	if err != nil {
+		return ev, fmt.Errorf("%w: entry %d: event %s: %w", ErrIntegrity, e.Seq, e.Event, err)
+	}
+	ev.body = body
+	return ev, nil
+}
+
+// payloads decodes each kind of event. A kind without a row here cannot be read.
+var payloads = map[Kind]func([]byte) (payload, error){
+	KindStart:       as[Spec],
+	KindTurned:      as[Turned],
+	KindTurnRefused: as[TurnRefused],
+	KindUnreached:   as[Unreached],
+	KindChecked:     as[Checked],
+	KindReturned:    as[Returned],
+	KindObserved:    as[Observed],
+	KindVerified:    as[Verified],
+	KindApprove:     as[Approve],
+	KindRefuse:      as[Refuse],
+	KindEdit:        as[Edit],
+	KindAttest:      as[Attest],
+	KindCancel:      as[Cancel],
+	KindPause:       as[Pause],
+	KindResume:      as[Resume],
+	KindStepOnce:    as[StepOnce],
+	KindExtend:      as[Extend],
+	KindTick:        func([]byte) (payload, error) { return tick{}, nil },
+}
+
+func as[P payload](data []byte) (payload, error) {
+	var p P
+	if err := strictjson.Decode(data, &p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
