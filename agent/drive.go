@@ -134,7 +134,6 @@ func (w *work) start(ctx context.Context) error {
 		}
 		w.nodes = nodes
 	}
-	// A Send outlives an interruption: its outcome is worth waiting for.
 	if open.Kind == Send {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -204,10 +203,11 @@ func (w *work) timer() *time.Timer {
 	return time.NewTimer(next)
 }
 
-// interrupt ends the effect in flight if it may be repeated.
+// interrupt ends the effect in flight if it may be repeated. A Send ends by its own
+// limit: its outcome is worth waiting for.
 func (w *work) interrupt() {
-	if w.busy != nil {
-		w.busy.cancel() // no effect on a Send, whose node ignores nothing but its own limit
+	if w.busy != nil && w.busy.effect.Kind != Send {
+		w.busy.cancel()
 	}
 }
 
@@ -298,7 +298,7 @@ func (w *work) moved(next Run) {
 // close waits for the goroutine and closes the nodes.
 func (w *work) close() error {
 	if w.busy != nil {
-		w.busy.cancel()
+		w.interrupt()
 		<-w.done
 	}
 	if w.nodes == nil {

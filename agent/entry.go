@@ -238,3 +238,29 @@ func as[P payload](data []byte) (payload, error) {
 	}
 	return p, nil
 }
+
+// EncodeDecision gives the wire form of a decision: what an inbox keeps.
+func EncodeDecision(d Decision) (Kind, []byte, error) {
+	data, err := json.Marshal(d)
+	if err != nil {
+		return "", nil, fmt.Errorf("encode decision %s: %w", d.kind(), err)
+	}
+	return d.kind(), data, nil
+}
+
+// DecodeDecision is the inverse of [EncodeDecision], strict.
+func DecodeDecision(kind Kind, data []byte) (Decision, error) {
+	decode, ok := payloads[kind]
+	if !ok {
+		return nil, fmt.Errorf("decode decision: unknown kind %q", kind)
+	}
+	p, err := decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("decode decision %s: %w", kind, err)
+	}
+	d, ok := p.(Decision)
+	if !ok {
+		return nil, fmt.Errorf("decode decision: %s is none", kind)
+	}
+	return d, nil
+}
