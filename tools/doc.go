@@ -1,0 +1,13 @@
+// Package tools owns what an operator says about tool servers and what is checked
+// of them before anything is sent: [Contract] and [Server] with their rules
+// ([Validate]), model-side names ([Registry]), definitions as a server sent them
+// ([ParseDefinition]), the accepted part of JSON Schema ([Compile]) and the model's
+// arguments ([Schema.DecodeArguments]).
+//
+// A contract is the only source of a tool's risk; what a server says of itself is a
+// hint and grants nothing. The package opens no file, connection or process: package
+// tools/bridge talks to servers, package scenarios/config reads the files.
+//
+// Errors that may reach a model or a log are fixed words; the text of a server, of a
+// model or of a library is never part of them.
+package tools
