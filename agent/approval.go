@@ -166,7 +166,7 @@ func (s *stepper) cancel(e Cancel) (Row, error) {
 	unsettled := s.writeUnsettled()
 	switch {
 	case s.run.State == StateNeedsVerification && e.Abandon:
-		s.run.Reason = "outcome_unknown"
+		s.run.Reason = ReasonAbandoned
 		return RowCancelled, nil
 	case e.Abandon:
 		return "", refuse(CodeInvalid, "only a run whose outcome is unknown can be abandoned")
@@ -176,7 +176,7 @@ func (s *stepper) cancel(e Cancel) (Row, error) {
 		s.run.Cancelling = true
 		return RowCancelAsked, nil
 	}
-	s.run.Reason = "operator"
+	s.run.Reason = ReasonOperator
 	return RowCancelled, nil
 }
 

@@ -100,17 +100,16 @@ type Filter struct {
 
 // Summary is a run in a list.
 type Summary struct {
-	ID         string    `json:"id"`
-	State      State     `json:"state"`
-	Reason     string    `json:"reason,omitempty"`
-	Seq        int64     `json:"seq"`
-	Held       bool      `json:"held,omitempty"`
-	Unknown    bool      `json:"unknown,omitempty"` // the outcome of a write is, or stayed, unknown
-	Tool       string    `json:"tool,omitempty"`    // of the call in hand
-	Started    time.Time `json:"started"`
-	Updated    time.Time `json:"updated"`
-	Deadline   time.Time `json:"deadline,omitzero"`
-	ServedHere bool      `json:"-"`
+	ID       string    `json:"id"`
+	State    State     `json:"state"`
+	Reason   string    `json:"reason,omitempty"`
+	Seq      int64     `json:"seq"`
+	Held     bool      `json:"held,omitempty"`
+	Unknown  bool      `json:"unknown,omitempty"` // the outcome of a write is, or stayed, unknown
+	Tool     string    `json:"tool,omitempty"`    // of the call in hand
+	Started  time.Time `json:"started"`
+	Updated  time.Time `json:"updated"`
+	Deadline time.Time `json:"deadline,omitzero"`
 }
 
 // Errors of engines. Callers branch on them with errors.Is.

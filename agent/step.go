@@ -394,7 +394,7 @@ func (s *stepper) observed(e Observed) (Row, error) {
 	s.say(e.Message)
 	s.run.Call = nil
 	if s.run.Cancelling {
-		s.run.Reason = "operator"
+		s.run.Reason = ReasonOperator
 		return RowCancelled, nil
 	}
 	if e.Class == ClassBudget {
@@ -471,4 +471,10 @@ const (
 	ReasonExpired = "expired" // nobody decided in time
 	ReasonSettled = "settled" // evidence or a statement decided
 	ReasonCrashed = "crashed" // the process ended while a write was in flight
+)
+
+// The reasons of runs that an operator ended. A budget's is "budget:" and its name.
+const (
+	ReasonOperator  = "operator"
+	ReasonAbandoned = "outcome_unknown" // the outcome of a write stays unknown
 )
