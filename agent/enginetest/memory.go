@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -29,6 +30,7 @@ type Memory struct {
 
 // record is one run: its journal, its bodies and its inbox.
 type record struct {
+	id       string
 	run      agent.Run
 	entries  []agent.Entry
 	bodies   map[string][]byte
@@ -65,7 +67,7 @@ func (m *Memory) Start(_ context.Context, spec agent.Spec, actor string, bodies 
 		return agent.Run{}, fmt.Errorf("start run %s: %w", spec.Run, err)
 	}
 	r := &record{
-		bodies: map[string][]byte{}, verdicts: map[string]agent.Verdict{},
+		id: spec.Run, bodies: map[string][]byte{}, verdicts: map[string]agent.Verdict{},
 		wake: make(chan struct{}, 1), started: run.Time,
 	}
 	m.runs[spec.Run] = r
@@ -154,7 +156,7 @@ func (r *record) poke() {
 }
 
 func (m *Memory) driver(r *record, open func(agent.Run) (agent.Nodes, error)) *agent.Driver {
-	return &agent.Driver{Log: &log{m, r}, Open: open, Now: m.now, Wake: r.wake, Crash: m.crash}
+	return &agent.Driver{Log: &log{m, r, r.id}, Open: open, Now: m.now, Wake: r.wake, Crash: m.crash}
 }
 
 // Journal implements [agent.Engine].
@@ -310,13 +312,30 @@ func (m *Memory) release(r *record) {
 	m.wake.Broadcast()
 }
 
+// Crashed is the engine that finds what this one had made durable: as after SIGKILL
+// and a restart. What this one still has under way must not be let go on.
+func (m *Memory) Crashed() *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	after := NewMemory(m.now, nil)
+	for id, r := range m.runs {
+		after.runs[id] = &record{
+			id: id, run: r.run, entries: slices.Clone(r.entries), bodies: maps.Clone(r.bodies),
+			inbox: slices.Clone(r.inbox), verdicts: maps.Clone(r.verdicts),
+			wake: make(chan struct{}, 1), started: r.started,
+		}
+	}
+	return after
+}
+
 // Close implements [agent.Engine].
 func (*Memory) Close() error { return nil }
 
 // log is a run's journal for its driver.
 type log struct {
-	m *Memory
-	r *record
+	m  *Memory
+	r  *record
+	id string
 }
 
 func (l *log) Commit(_ context.Context, c agent.Commit) error {
@@ -336,9 +355,9 @@ func (l *log) Inbox(context.Context) ([]agent.Delivery, error) {
 }
 
 func (l *log) Entries(ctx context.Context) iter.Seq2[agent.Entry, error] {
-	return l.m.Journal(ctx, l.r.run.ID, 1, false)
+	return l.m.Journal(ctx, l.id, 1, false)
 }
 
 func (l *log) Body(ctx context.Context, ref agent.BodyRef) ([]byte, error) {
-	return l.m.Body(ctx, l.r.run.ID, ref)
+	return l.m.Body(ctx, l.id, ref)
 }
