@@ -9,7 +9,7 @@ import (
 )
 
 // Limits bound a text before anything is decoded. Exactly at a limit passes;
-// a limit of zero is off.
+// a limit of zero or less is off.
 type Limits struct {
 	// Bytes bounds the whole text, white space included.
 	Bytes int
@@ -110,7 +110,8 @@ func (s *scanner) scalar() ([]byte, error) {
 	if err != nil {
 		return nil, s.refusal(err)
 	}
-	return raw, nil
+	end := int(s.dec.InputOffset())
+	return s.data[end-len(raw) : end : end], nil // ours: raw is the decoder's and soon overwritten
 }
 
 // end is called after the value: only white space may be left.
@@ -151,7 +152,7 @@ func checkNumber(raw []byte, l Limits) error {
 	if l.NumberLen > 0 && len(raw) > l.NumberLen {
 		return ErrNumber
 	}
-	if l.Exponent == 0 {
+	if l.Exponent <= 0 {
 		return nil
 	}
 	at := bytes.IndexAny(raw, "eE")

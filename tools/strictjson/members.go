@@ -16,7 +16,8 @@ type Member struct {
 
 // Members returns the members of the object that data is, in the order of
 // data. It refuses what [Compact] refuses, and any other value with
-// [ErrNotObject]. The values do not overlap and share no memory with data.
+// [ErrNotObject]. The values share no memory with data, and
+// appending to one does not change another.
 func Members(data []byte) ([]Member, error) {
 	compact, err := Compact(data)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *scanner) members() ([]Member, error) {
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, Member{Name: name, Value: slices.Clip(value)})
+		members = append(members, Member{Name: name, Value: value})
 	}
 	return members, nil
 }
