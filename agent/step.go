@@ -42,7 +42,7 @@ func step(run Run, ev Event) (Run, Row, error) {
 	if err != nil {
 		return run, "", err
 	}
-	to, err := follow(run.State, row, ev.origin)
+	to, err := follow(run.State, row, ev)
 	if err != nil {
 		return run, "", err
 	}

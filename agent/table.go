@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -44,7 +45,8 @@ const (
 	RowSubstituted      Row = "substituted"
 )
 
-// Transition is one row of the table. To is empty where the state is kept.
+// Transition is one line of the table: a row, from some states, by some origins. To
+// is empty where the state is kept.
 type Transition struct {
 	Row  Row
 	From []State
@@ -84,8 +86,10 @@ var table = []Transition{
 	{RowOutcomeUnknown, []State{StateObserve}, StateNeedsVerification, byRuntime, "Nobody knows whether a write took effect; nothing else is sent."},
 	{RowSettled, []State{StateNeedsVerification}, StateObserve, []Origin{OriginRuntime, OriginApprover}, "Evidence, or a person, says what became of the write."},
 	{RowUndecided, []State{StateNeedsVerification}, "", []Origin{OriginRuntime, OriginApprover}, "The evidence does not decide; a person must."},
-	{RowBudgetEnded, []State{StateModel, StateObserve}, StateFailed, []Origin{OriginModel, OriginRuntime, OriginClock}, "A budget is exceeded; the run has failed with its name."},
-	{RowCancelled, open, StateCancelled, []Origin{OriginOperator, OriginRuntime}, "An operator ended the run; a write in flight was settled first."},
+	{RowBudgetEnded, []State{StateModel}, StateFailed, []Origin{OriginModel, OriginClock}, "A budget is exceeded; the run has failed with its name."},
+	{RowBudgetEnded, []State{StateObserve}, StateFailed, byRuntime, "A budget is exceeded once the outcome is stored; the run has failed with its name."},
+	{RowCancelled, open, StateCancelled, byOperator, "An operator ended the run."},
+	{RowCancelled, []State{StateObserve}, StateCancelled, byRuntime, "Cancel was asked, and the write in flight has its final outcome."},
 	{RowCancelAsked, inCall, "", byOperator, "Cancel was asked while a write is in flight; it is settled first."},
 	{RowPaused, open, "", byOperator, "What has not started is withheld."},
 	{RowResumed, open, "", byOperator, "What was withheld is released."},
@@ -97,6 +101,34 @@ var table = []Transition{
 // Table returns the transition table, for pictures, docs and proofs. Callers must
 // not change it.
 func Table() []Transition { return table }
+
+// becomes says which rows an event of a kind may turn out to be.
+var becomes = map[Kind][]Row{
+	KindStart:       {RowStarted},
+	KindTurned:      {RowProposed, RowAnswered, RowBudgetEnded},
+	KindTurnRefused: {RowTurnRefused, RowBudgetEnded},
+	KindUnreached:   {RowModelUnreached, RowModelGaveUp},
+	KindChecked:     {RowChecked},
+	KindReturned:    {RowReturned},
+	KindObserved:    {RowNextCall, RowNextTurn, RowApprovalRequired, RowOutcomeUnknown, RowBudgetEnded, RowCancelled},
+	KindVerified:    {RowSettled, RowUndecided},
+	KindApprove:     {RowGranted, RowEndorsed},
+	KindRefuse:      {RowRefused},
+	KindEdit:        {RowEdited},
+	KindAttest:      {RowSettled, RowUndecided},
+	KindCancel:      {RowCancelled, RowCancelAsked},
+	KindPause:       {RowPaused},
+	KindResume:      {RowResumed},
+	KindStepOnce:    {RowStepped},
+	KindExtend:      {RowExtended},
+	KindTick:        {RowExpired, RowBudgetEnded},
+}
+
+// Becomes returns the rows that an event of the kind may turn out to be.
+func Becomes(k Kind) []Row { return slices.Clone(becomes[k]) }
+
+// Kinds lists every kind of event, sorted.
+func Kinds() []Kind { return slices.Sorted(maps.Keys(becomes)) }
 
 // machines pools looplab machines: building one costs more than a step, and one
 // that two goroutines share accepts illegal rows, since setting its state and
@@ -125,9 +157,12 @@ func names(states []State) []string {
 	return out
 }
 
-// follow asks the machine where a row leads from a state, and the table whether an
-// event of that origin may become the row.
-func follow(from State, row Row, by Origin) (State, error) {
+// follow asks the machine where a row leads from a state, and the maps whether this
+// event, of this origin, may become the row.
+func follow(from State, row Row, ev Event) (State, error) {
+	if kind := ev.Kind(); !slices.Contains(becomes[kind], row) {
+		return from, refuse(CodeIllegal, "an event %s cannot become %s", kind, row)
+	}
 	m := machines.Get().(*fsm.FSM)
 	defer machines.Put(m)
 	m.SetState(string(from))
@@ -136,16 +171,25 @@ func follow(from State, row Row, by Origin) (State, error) {
 	if err != nil && !errors.As(err, &stays) {
 		return from, refuse(CodeIllegal, "%s does not lead on from %s", row, place(from))
 	}
-	if !slices.Contains(origins[row], by) {
-		return from, refuse(CodeIllegal, "%s is not for the %s to cause", row, by)
+	if by := ev.origin; !slices.Contains(origins[leaving{row, from}], by) {
+		return from, refuse(CodeIllegal, "%s from %s is not for the %s to cause", row, place(from), by)
 	}
 	return State(m.Current()), nil
 }
 
-var origins = func() map[Row][]Origin {
-	m := make(map[Row][]Origin, len(table))
+type leaving struct {
+	row  Row
+	from State
+}
+
+// origins says who may cause a row from a state: looplab has no guards.
+var origins = func() map[leaving][]Origin {
+	m := map[leaving][]Origin{}
 	for _, t := range table {
-		m[t.Row] = t.By
+		for _, from := range t.From {
+			at := leaving{t.Row, from}
+			m[at] = append(slices.Clip(m[at]), t.By...)
+		}
 	}
 	return m
 }()
