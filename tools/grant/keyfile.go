@@ -84,10 +84,10 @@ func Encrypted(path string) (bool, error) {
 }
 
 func (k PrivateKey) encode(passphrase []byte) ([]byte, error) {
-	if len(k.key) != ed25519.PrivateKeySize {
+	if k.secret == nil {
 		return nil, fmt.Errorf("%w: no private key", ErrKey)
 	}
-	file := keyFile{Format: keyFormat, Public: k.Public().String(), Cipher: cipherNone, Seed: k.key.Seed()}
+	file := keyFile{Format: keyFormat, Public: k.Public().String(), Cipher: cipherNone, Seed: k.secret.Seed()}
 	if passphrase != nil {
 		if err := file.seal(passphrase); err != nil {
 			return nil, err
@@ -188,7 +188,7 @@ func (f keyFile) key(passphrase []byte) (PrivateKey, error) {
 			return PrivateKey{}, err
 		}
 	}
-	k := PrivateKey{name: public.Name, key: ed25519.NewKeyFromSeed(seed)}
+	k := newPrivateKey(public.Name, seed)
 	if !k.Public().Key.Equal(public.Key) {
 		return PrivateKey{}, fmt.Errorf("%w: private and public part differ", ErrKeyFile)
 	}

@@ -11,7 +11,14 @@ import (
 // only, whatever the verb, so that it cannot slip into a log.
 type PrivateKey struct {
 	name string
-	key  ed25519.PrivateKey
+	// A pointer, since fmt prints a struct's unexported fields without asking
+	// their methods: there it shows an address.
+	secret *ed25519.PrivateKey
+}
+
+func newPrivateKey(name string, seed []byte) PrivateKey {
+	secret := ed25519.NewKeyFromSeed(seed)
+	return PrivateKey{name: name, secret: &secret}
 }
 
 // NewPrivateKey makes a key from 32 bytes of random, or of the system's source if
@@ -28,16 +35,16 @@ func NewPrivateKey(name string, random io.Reader) (PrivateKey, error) {
 	if _, err := io.ReadFull(random, seed); err != nil {
 		return PrivateKey{}, fmt.Errorf("new private key %q: read the random source: %w", name, err)
 	}
-	return PrivateKey{name: name, key: ed25519.NewKeyFromSeed(seed)}, nil
+	return newPrivateKey(name, seed), nil
 }
 
 // Public returns the key that others verify with. It has no bytes for the zero
 // PrivateKey.
 func (k PrivateKey) Public() PublicKey {
-	if len(k.key) != ed25519.PrivateKeySize {
+	if k.secret == nil {
 		return PublicKey{Name: k.name}
 	}
-	public, _ := k.key.Public().(ed25519.PublicKey) // by the documentation of Public
+	public, _ := k.secret.Public().(ed25519.PublicKey) // by the documentation of Public
 	return PublicKey{Name: k.name, Key: public}
 }
 

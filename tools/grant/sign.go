@@ -20,7 +20,7 @@ func SignRefusal(k PrivateKey, r Refusal) (string, error) { return sign(k, r) }
 func SignStatement(k PrivateKey, s Statement) (string, error) { return sign(k, s) }
 
 func sign(k PrivateKey, v signed) (string, error) {
-	if len(k.key) != ed25519.PrivateKeySize {
+	if k.secret == nil {
 		return "", fmt.Errorf("sign %s: %w: no private key", v.kind(), ErrKey)
 	}
 	if err := v.check(); err != nil {
@@ -43,7 +43,7 @@ func seal(k PrivateKey, payloadType string, payload []byte) string {
 		PayloadType: payloadType,
 		Signatures: []signature{{
 			KeyID: k.Public().ID(),
-			Sig:   ed25519.Sign(k.key, preAuthentication(payloadType, payload)),
+			Sig:   ed25519.Sign(*k.secret, preAuthentication(payloadType, payload)),
 		}},
 	}.wire()
 }
