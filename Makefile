@@ -1,0 +1,87 @@
+# make check is what a change must pass. Nothing in here is skipped for a missing tool: it is installed,
+# or the target fails and says what is missing. `go test ./...` alone needs Go and nothing else.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := test
+MAKEFLAGS += --no-print-directory
+
+GO ?= go
+FUZZTIME ?= 10s
+
+# The linter is built once per version of it and of Go, from the module that pins it.
+LINT_VERSION := $(shell sed -n 's|^.*github.com/golangci/golangci-lint/v2 \(v[^ ]*\).*|\1|p' .ci/lint/go.mod)
+LINT := bin/golangci-lint-$(LINT_VERSION)-$(shell $(GO) env GOVERSION)
+
+# The build tags of tests that need more than Go. The linter and vet read those files too.
+TAGS := faults,root
+tagged = $(sort $(dir $(shell grep -rlE --include='*.go' '^//go:build .*\b$(1)\b' ./* 2>/dev/null)))
+
+.PHONY: demo test check lint vet cross race fuzz faults root bench docs cover clean
+
+demo: ## the main job, from a document to a signed report
+	$(GO) run ./cmd/sallyport demo
+
+test: ## what needs Go only
+	$(GO) test ./...
+
+check: ## everything else that a change must pass
+	@for target in lint cross race fuzz faults root; do .ci/phase "make $$target" $(MAKE) "$$target"; done
+
+lint: vet $(LINT)
+	$(LINT) run --build-tags $(TAGS)
+	$(LINT) fmt --diff
+	$(GO) mod tidy -diff
+
+vet:
+	$(GO) vet ./...
+	$(GO) vet -tags $(TAGS) ./...
+
+$(LINT):
+	@mkdir -p bin
+	cd .ci/lint && $(GO) build -trimpath -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+cross: ## the systems that are compiled and vetted, and said to be untested
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
+
+race: ## the race detector needs a C compiler
+	.ci/need cc gcc
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+fuzz: ## every fuzz target, found by name, for FUZZTIME each
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' ./* | sort | \
+	{ n=0; while IFS=: read -r file func; do \
+		name=$${func#func }; n=$$((n + 1)); echo "fuzz $$name in $$(dirname "$$file")"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+	done; [ "$$n" -gt 0 ] || { echo "fuzz: no target found" >&2; exit 1; }; echo "fuzz: $$n targets"; }
+
+faults: ## system calls that fail, injected by strace
+	.ci/need strace strace
+	@[ -n "$(call tagged,faults)" ] || { echo "faults: no package has tests with that tag" >&2; exit 1; }
+	$(GO) test -count=1 -tags faults $(call tagged,faults)
+
+root: ## mounts, device nodes and file systems: compiled as you, run as root
+	@[ -n "$(call tagged,root)" ] || { echo "root: no package has tests with that tag" >&2; exit 1; }
+	@if [ "$$(id -u)" -eq 0 ]; then \
+		$(GO) test -count=1 -tags root $(call tagged,root); \
+	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then \
+		$(GO) test -count=1 -exec 'sudo -n' -tags root $(call tagged,root); \
+	else \
+		echo "root: these tests mount file systems and make device nodes: run make root as root, or with sudo that asks no password" >&2; \
+		exit 1; \
+	fi
+
+bench: ## ratios within one run, and absolute figures
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+docs: ## what is generated from code
+	$(GO) test ./agent -update
+
+cover:
+	@mkdir -p bin
+	$(GO) test -coverpkg=./... -coverprofile=bin/cover.txt ./...
+	$(GO) tool cover -func=bin/cover.txt | tail -n 1
+
+clean:
+	rm -rf bin
