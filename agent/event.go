@@ -88,40 +88,47 @@ func (Spec) kind() Kind { return KindStart }
 
 // Begin is the door of the operator who starts a run.
 func Begin(spec Spec, actor string, at time.Time) Event {
-	return Event{time: stamp(at), origin: OriginOperator, actor: actor, body: spec}
+	return Event{time: stamp(at), origin: door(spec), actor: actor, body: spec}
 }
 
 // FromNode is the door of the nodes: r answers the effect. A turn is the model's
 // word, all else the runtime's.
 func FromNode(e Effect, r Result, at time.Time) Event {
-	origin := OriginRuntime
-	switch r.(type) {
-	case Turned, TurnRefused:
-		origin = OriginModel
-	}
-	return Event{time: stamp(at), origin: origin, effect: e.Seq, body: r}
+	return Event{time: stamp(at), origin: door(r), effect: e.Seq, body: r}
 }
 
 // FromOutside is the door of persons and operators. A signed decision has the
 // origin approver whoever delivers it, since Step believes its signature only.
 func FromOutside(d Decision, actor string, at time.Time) Event {
-	origin := OriginOperator
-	switch d := d.(type) {
-	case Approve, Edit, Attest:
-		origin = OriginApprover
-	case Refuse:
-		if d.Signed != "" {
-			origin = OriginApprover
-		}
-	}
-	return Event{time: stamp(at), origin: origin, actor: actor, body: d}
+	return Event{time: stamp(at), origin: door(d), actor: actor, body: d}
 }
 
 // FromClock is the door of the engine's clock.
 func FromClock(at time.Time) Event {
-	return Event{time: stamp(at), origin: OriginClock, body: tick{}}
+	return Event{time: stamp(at), origin: door(tick{}), body: tick{}}
 }
 
 // stamp strips what a journal cannot keep: the monotonic reading, the zone and
 // what lies below a microsecond.
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// door is the origin that follows from what an event says. Step refuses an event of
+// any other.
+func door(p payload) Origin {
+	switch p := p.(type) {
+	case Turned, TurnRefused:
+		return OriginModel
+	case Result:
+		return OriginRuntime
+	case Approve, Edit, Attest:
+		return OriginApprover
+	case Refuse:
+		if p.Signed != "" {
+			return OriginApprover
+		}
+		return OriginOperator
+	case tick:
+		return OriginClock
+	}
+	return OriginOperator // a Spec and the unsigned decisions
+}

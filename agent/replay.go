@@ -72,9 +72,6 @@ func applyEvent(run Run, e Entry, broken func(string, ...any) error) (Run, error
 	if spec, ok := ev.body.(Spec); ok && spec.Rules > Rules {
 		return run, fmt.Errorf("run %s: rules %d: %w", e.Run, spec.Rules, ErrNewer)
 	}
-	if want := door(ev); ev.origin != want {
-		return run, broken("%s cannot come from the %s", ev.Kind(), ev.origin)
-	}
 	next, row, err := step(run, ev)
 	if err != nil {
 		return run, broken("%v", err)
@@ -97,17 +94,4 @@ func applyEvent(run Run, e Entry, broken func(string, ...any) error) (Run, error
 	next.by = ""
 	next.Head = e.hash
 	return next, nil
-}
-
-// door is the origin that an event of this content has, whatever its entry says.
-func door(ev Event) Origin {
-	switch p := ev.body.(type) {
-	case Spec:
-		return Begin(p, "", ev.time).origin
-	case Result:
-		return FromNode(Effect{}, p, ev.time).origin
-	case Decision:
-		return FromOutside(p, "", ev.time).origin
-	}
-	return OriginClock
 }

@@ -31,6 +31,9 @@ func step(run Run, ev Event) (Run, Row, error) {
 	if ev.body == nil {
 		return run, "", refuse(CodeInvalid, "an empty event")
 	}
+	if want := door(ev.body); ev.origin != want {
+		return run, "", refuse(CodeIllegal, "%s comes from the %s, not from the %s", ev.Kind(), want, ev.origin)
+	}
 	if run.State.Final() {
 		return run, "", refuse(CodeEnded, "the run has ended (%s); fork it to go on", run.State)
 	}
@@ -334,9 +337,6 @@ func (s *stepper) returned(e Returned) (Row, error) {
 	}
 	c := s.call()
 	if waits {
-		if s.run.Open.Kind != Prepare {
-			return "", refuse(CodeInvalid, "only Prepare asks for approval")
-		}
 		if err := s.candidate(*e.Candidate, e.Arguments); err != nil {
 			return "", err
 		}
@@ -345,8 +345,8 @@ func (s *stepper) returned(e Returned) (Row, error) {
 		}
 		c.Candidate, c.Grants = e.Candidate, nil
 	}
-	if s.run.Open.Kind == Prepare && e.Sent {
-		return "", refuse(CodeInvalid, "Prepare sends nothing")
+	if !possible(s.run.Open.Kind, e.Outcome) {
+		return "", refuse(CodeInvalid, "%s cannot return %s (sent: %t)", s.run.Open.Kind, e.Status, e.Sent)
 	}
 	if !e.Arguments.IsZero() {
 		c.Arguments = e.Arguments
@@ -355,6 +355,22 @@ func (s *stepper) returned(e Returned) (Row, error) {
 	c.Outcome, c.Settled = &out, false
 	s.wants = Observe
 	return RowReturned, nil
+}
+
+// possible reports whether an effect can have this outcome: Prepare sends nothing and
+// so has no result, Send asks nobody, and what is ok was sent.
+func possible(by EffectKind, out Outcome) bool {
+	switch out.Status {
+	case StatusRejected, StatusUnavailable:
+		return by == Send || !out.Sent
+	case StatusWaitingApproval:
+		return by == Prepare && !out.Sent
+	case StatusOK, StatusResultUnknown:
+		return by == Send && out.Sent
+	case StatusFailed:
+		return by == Send
+	}
+	return false
 }
 
 // candidate checks that a candidate is for this call and binds what Step knows.
@@ -379,11 +395,14 @@ func (s *stepper) candidate(c grant.Candidate, args BodyRef) error {
 
 func (s *stepper) observed(e Observed) (Row, error) {
 	c := s.call()
+	was := c.Outcome
 	switch {
+	case was.Status != StatusOK && e.Status != was.Status, (e.Class == ClassBudget) != (was.Class == ClassBudget):
+		return "", refuse(CodeInvalid, "observed %s of a call that returned %s", e.Status, was.Status)
 	case e.Status == StatusWaitingApproval:
 		return s.approvalRequired(c)
-	case e.Status == StatusResultUnknown && s.run.tool().Risk.Writes() && c.Outcome.Sent:
-		out := *c.Outcome
+	case e.Status == StatusResultUnknown && s.run.tool().Risk.Writes() && was.Sent:
+		out := *was
 		out.Status, out.Class, out.Reason = e.Status, e.Class, e.Reason
 		c.Outcome = &out
 		s.wants = Verify
