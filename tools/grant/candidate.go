@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -153,7 +154,7 @@ const grantOfZeros = "00000000000000000000000000000000"
 func (c Candidate) Equal(o Candidate) bool {
 	fields := slices.Equal(c.Fields, o.Fields)
 	c.Fields, o.Fields = nil, nil
-	return fields && string(c.payload()) == string(o.payload())
+	return fields && bytes.Equal(c.append(nil), o.append(nil))
 }
 
 func checkFields(fields []Field) error {

@@ -87,7 +87,7 @@ func (k PrivateKey) encode(passphrase []byte) ([]byte, error) {
 	if k.secret == nil {
 		return nil, fmt.Errorf("%w: no private key", ErrKey)
 	}
-	file := keyFile{Format: keyFormat, Public: k.Public().String(), Cipher: cipherNone, Seed: k.secret.Seed()}
+	file := keyFile{Format: keyFormat, Public: k.Public().String(), Cipher: cipherNone, Seed: k.secret().Seed()}
 	if passphrase != nil {
 		if err := file.seal(passphrase); err != nil {
 			return nil, err

@@ -22,10 +22,10 @@ func (k Keys) Open(kind Kind, wire string) (payload []byte, by PublicKey, err er
 	}
 	signedBytes, refusal := preAuthentication(e.PayloadType, e.Payload), ErrUnknownKey
 	for _, key := range k {
-		if key.checkBytes() != nil || key.ID() != e.Signatures[0].KeyID {
+		if key.checkBytes() != nil || key.ID() != e.KeyID {
 			continue
 		}
-		if ed25519.Verify(key.Key, signedBytes, e.Signatures[0].Sig) {
+		if ed25519.Verify(key.Key, signedBytes, e.Sig) {
 			return e.Payload, key, nil
 		}
 		refusal = ErrSignature // another key may have the same short id

@@ -213,7 +213,7 @@ func TestOpen_KeyIDIsNoProof(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Signatures[0].KeyID = anna.Public().ID()
+	e.KeyID = anna.Public().ID()
 	_, _, err = Keys{anna.Public(), berta.Public()}.OpenGrant(e.wire())
 	mustBe(t, err, ErrSignature)
 }
@@ -305,7 +305,7 @@ func TestOpen_RefusesASignatureOfAnotherSize(t *testing.T) {
 	}
 	for _, size := range []int{0, 63} {
 		short := e
-		short.Signatures = []signature{{KeyID: key.Public().ID(), Sig: e.Signatures[0].Sig[:size]}}
+		short.Sig = e.Sig[:size]
 		_, _, err := Keys{key.Public()}.OpenGrant(short.wire())
 		mustBe(t, err, ErrSignature)
 	}

@@ -58,16 +58,16 @@ func (r Refusal) approver() string   { return r.Approver }
 func (s Statement) approver() string { return s.Approver }
 
 func (c Claims) payload() []byte {
-	out := appendText(nil, `{"approver":`, c.Approver)
-	out = append(append(out, `,"candidate":`...), c.Candidate.payload()...)
+	out := appendText(make([]byte, 0, 1024), `{"approver":`, c.Approver)
+	out = c.Candidate.append(append(out, `,"candidate":`...))
 	out = appendNumber(out, `,"expires":`, c.Expires)
 	out = appendText(out, `,"grant":`, c.Grant)
 	out = appendNumber(out, `,"not_before":`, c.NotBefore)
 	return append(out, '}')
 }
 
-func (c Candidate) payload() []byte {
-	out := appendText(nil, `{"arguments":`, c.Arguments)
+func (c Candidate) append(out []byte) []byte {
+	out = appendText(out, `{"arguments":`, c.Arguments)
 	out = appendText(out, `,"audience":`, c.Audience)
 	out = appendNumber(out, `,"bytes":`, c.Bytes)
 	out = appendText(out, `,"call":`, c.Call)

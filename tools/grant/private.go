@@ -11,14 +11,14 @@ import (
 // only, whatever the verb, so that it cannot slip into a log.
 type PrivateKey struct {
 	name string
-	// A pointer, since fmt prints a struct's unexported fields without asking
-	// their methods: there it shows an address.
-	secret *ed25519.PrivateKey
+	// A function, since fmt prints the unexported fields of a struct without asking
+	// their methods, through pointers too: of a function it can show an address only.
+	secret func() ed25519.PrivateKey
 }
 
 func newPrivateKey(name string, seed []byte) PrivateKey {
 	secret := ed25519.NewKeyFromSeed(seed)
-	return PrivateKey{name: name, secret: &secret}
+	return PrivateKey{name: name, secret: func() ed25519.PrivateKey { return secret }}
 }
 
 // NewPrivateKey makes a key from 32 bytes of random, or of the system's source if
@@ -44,7 +44,7 @@ func (k PrivateKey) Public() PublicKey {
 	if k.secret == nil {
 		return PublicKey{Name: k.name}
 	}
-	public, _ := k.secret.Public().(ed25519.PublicKey) // by the documentation of Public
+	public, _ := k.secret().Public().(ed25519.PublicKey) // by the documentation of Public
 	return PublicKey{Name: k.name, Key: public}
 }
 

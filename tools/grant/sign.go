@@ -41,9 +41,7 @@ func seal(k PrivateKey, payloadType string, payload []byte) string {
 	return envelope{
 		Payload:     payload,
 		PayloadType: payloadType,
-		Signatures: []signature{{
-			KeyID: k.Public().ID(),
-			Sig:   ed25519.Sign(*k.secret, preAuthentication(payloadType, payload)),
-		}},
+		KeyID:       k.Public().ID(),
+		Sig:         ed25519.Sign(k.secret(), preAuthentication(payloadType, payload)),
 	}.wire()
 }
