@@ -1,0 +1,227 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"sallyport/agent"
+)
+
+// Config is how an engine is opened. Its zero value is fit for use.
+type Config struct {
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Actor names the operator where a Start or a Delivery names none.
+	Actor string
+	// Parallel bounds the runs that Serve without names serves at once; 0 is
+	// [DefaultParallel].
+	Parallel int
+	// Report, if set, is told of each run that Serve without names had to set aside,
+	// from the goroutine that served it.
+	Report func(run string, err error)
+	// Crash, if set, is called at the points of [agent.Driver] and of this package,
+	// with their names; tests end the process there.
+	Crash func(point string)
+}
+
+// DefaultParallel is how many runs Serve without names serves at once.
+const DefaultParallel = 64
+
+// The crash points of this package, besides those of [agent.Driver].
+const (
+	InCommit  = "in_commit" // in the transaction, all written, before COMMIT
+	Delivered = "delivered" // a delivery is in the inbox, without a verdict
+)
+
+// Engine is the [agent.Engine] on one state directory. Its methods may be called by
+// many goroutines at once.
+type Engine struct {
+	config  Config
+	dir     string
+	writer  *writer
+	reads   *sql.DB
+	topics  *topics
+	serving *serving
+
+	closing context.Context
+	close   context.CancelFunc
+	active  sync.WaitGroup // calls under way
+	mu      sync.Mutex     // guards closed and active.Add
+	closed  bool
+}
+
+var _ agent.Engine = (*Engine)(nil)
+
+// errClosed is what calls on a closed engine return.
+var errClosed = errors.New("the engine is closed")
+
+// Open opens the engine on a state directory, which it creates if need be (0700). It
+// refuses a directory that others own or may write to, one on a network file system,
+// a state.db that is not sallyport's, and, as [agent.ErrNewer], one that a newer
+// version wrote.
+func Open(dir string, config Config) (*Engine, error) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Parallel <= 0 {
+		config.Parallel = DefaultParallel
+	}
+	dir, err := prepareDirectory(dir)
+	if err != nil {
+		return nil, err
+	}
+	turn, err := openTurnstile(filepath.Join(dir, lockFolder))
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, stateFile)
+	if err := prepareStore(path, turn); err != nil {
+		return nil, errors.Join(err, turn.close())
+	}
+	e := &Engine{config: config, dir: dir, topics: newTopics(), serving: newServing()}
+	e.closing, e.close = context.WithCancel(context.Background())
+	e.reads = openPool(path, readers)
+	e.writer = newWriter(path, turn, writerHooks{
+		crash:    e.crash,
+		told:     e.topics.tell,
+		heard:    e.heard,
+	})
+	e.topics.listen = e.writer.listen
+	return e, nil
+}
+
+// heard is told by the writer that another process has committed. It runs on the
+// writer's goroutine.
+func (e *Engine) heard(waiting func() ([]string, error)) {
+	if e.serving.any() {
+		runs, err := waiting()
+		if err != nil {
+			e.serving.hintAll() // each looks for itself, and meets the error
+		}
+		for _, run := range runs {
+			e.serving.hint(run)
+		}
+	}
+	e.topics.tellAll()
+}
+
+// enter begins a call; what it returns ends it. The context is done when the
+// engine is closed.
+func (e *Engine) enter(ctx context.Context) (context.Context, func(), error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ctx, nil, errClosed
+	}
+	e.active.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.closing, cancel)
+	return ctx, func() { stop(); cancel(); e.active.Done() }, nil
+}
+
+// Close ends every call under way as if its context were done, waits for them, and
+// closes the files. Closing twice is closing once.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	e.mu.Unlock()
+	e.close()
+	e.active.Wait()
+	return errors.Join(e.writer.close(), e.reads.Close())
+}
+
+// Start implements [agent.Engine].
+func (e *Engine) Start(ctx context.Context, spec agent.Spec, actor string, bodies []agent.Body) (agent.Run, error) {
+	ctx, done, err := e.enter(ctx)
+	if err != nil {
+		return agent.Run{}, err
+	}
+	defer done()
+	if err := checkBodies(bodies); err != nil {
+		return agent.Run{}, err
+	}
+	if actor == "" {
+		actor = e.config.Actor
+	}
+	run, entry, err := agent.Advance(agent.Run{}, agent.Begin(spec, actor, e.config.Now()))
+	if err != nil {
+		return agent.Run{}, fmt.Errorf("start run %q: %w", spec.Run, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return agent.Run{}, err
+	}
+	err = e.writer.do(spec.Run, func(tx *transaction) error { return tx.begin(run, entry, bodies) })
+	if errors.Is(err, errTaken) {
+		return e.again(ctx, spec)
+	}
+	if err != nil {
+		return agent.Run{}, fmt.Errorf("start run %s: %w", spec.Run, err)
+	}
+	return run, nil
+}
+
+// again answers the Start of a run that exists.
+func (e *Engine) again(ctx context.Context, spec agent.Spec) (agent.Run, error) {
+	was, err := e.load(ctx, spec.Run)
+	if err != nil {
+		return agent.Run{}, err
+	}
+	same, err := equalSpecs(was.run.Spec, spec)
+	if err != nil {
+		return agent.Run{}, err
+	}
+	if !same {
+		return agent.Run{}, fmt.Errorf("start run %s: %w", spec.Run, agent.ErrExists)
+	}
+	return was.run, nil
+}
+
+// equalSpecs compares what the journal keeps: two Specs with one encoding are one.
+func equalSpecs(a, b agent.Spec) (bool, error) {
+	one, err := specBytes(a)
+	if err != nil {
+		return false, err
+	}
+	two, err := specBytes(b)
+	if err != nil {
+		return false, err
+	}
+	return bytes.Equal(one, two), nil
+}
+
+// specBytes encodes a spec with empty lists where it has none: the journal may read
+// either back.
+func specBytes(s agent.Spec) ([]byte, error) {
+	if len(s.Tools) == 0 {
+		s.Tools = []agent.Tool{}
+	}
+	if len(s.Servers) == 0 {
+		s.Servers = []agent.Server{}
+	}
+	if len(s.Approvers) == 0 {
+		s.Approvers = []agent.Approver{}
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode the spec of run %s: %w", s.Run, err)
+	}
+	return raw, nil
+}
+
+// crash calls the test's crash point.
+func (e *Engine) crash(point string) {
+	if e.config.Crash != nil {
+		e.config.Crash(point)
+	}
+}
