@@ -74,7 +74,7 @@ var homes = []home{
 	{prefix: "database/sql", in: []string{"agent/embedded"}},
 	{prefix: "github.com/aymanbagabas/go-udiff", in: []string{"cmd/sallyport", "cmd/sallyport/*"}, tests: []string{"*"}},
 	{prefix: "github.com/creack/pty", tests: []string{"cmd/sallyport", "cmd/sallyport/*"}},
-	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "tools/docserver/stdio"}},
+	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "tools", "tools/bridge", "tools/docserver/stdio"}},
 	{prefix: "github.com/goccy/go-yaml", in: []string{"scenarios", "scenarios/config", "tools/docserver"}},
 	{prefix: "github.com/looplab/fsm", in: []string{"agent"}},
 	{
@@ -85,7 +85,7 @@ var homes = []home{
 	{prefix: "github.com/openai/openai-go", in: []string{"nodes/llm/*"}},
 	{prefix: "github.com/rogpeppe/go-internal", tests: []string{"cmd/sallyport", "scenarios"}},
 	{prefix: "github.com/rs/zerolog", in: []string{"cmd/sallyport", "nodes", "nodes/llm", "scenarios", "tools/*"}},
-	{prefix: "github.com/santhosh-tekuri/jsonschema", in: []string{"tools"}, tests: []string{"scenarios", "scenarios/config"}},
+	{prefix: "github.com/santhosh-tekuri/jsonschema", in: []string{"tools"}, tests: []string{"*"}},
 	{prefix: "github.com/spf13/", in: []string{"cmd/sallyport"}},
 	{prefix: "go.temporal.io/", in: []string{"agent/temporal"}},
 	// Path system calls have one home; the others lock a file, own a process, or ask a terminal.

@@ -1,0 +1,95 @@
+package sallyport_test
+
+import (
+	"bytes"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	cited    = regexp.MustCompile(`SPEC ([A-Z][0-9]+[a-z]?)`)
+	numbered = regexp.MustCompile(`(?m)^\*\*([A-Z][0-9]+[a-z]?) · `)
+	link     = regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]*)?\)`)
+)
+
+// A reader of the code looks a rule up in docs/contract.md, so it has to be there.
+func TestDocs_EveryRuleThatIsCitedExists(t *testing.T) {
+	rules := map[string]bool{}
+	for _, m := range numbered.FindAllStringSubmatch(string(read(t, "docs/contract.md")), -1) {
+		if rules[m[1]] {
+			t.Errorf("docs/contract.md: rule %s is there twice", m[1])
+		}
+		rules[m[1]] = true
+	}
+	if len(rules) < 40 {
+		t.Fatalf("docs/contract.md holds %d rules", len(rules))
+	}
+	each(t, func(name string, data []byte) {
+		for _, m := range cited.FindAllSubmatch(data, -1) {
+			if !rules[string(m[1])] {
+				t.Errorf("%s cites SPEC %s, which docs/contract.md does not hold", name, m[1])
+			}
+		}
+	})
+}
+
+func TestDocs_LinksLeadToFilesThatExist(t *testing.T) {
+	each(t, func(name string, data []byte) {
+		if path.Ext(name) != ".md" {
+			return
+		}
+		for _, m := range link.FindAllSubmatch(data, -1) {
+			to := string(m[1])
+			if to == "" || strings.Contains(to, "://") {
+				continue
+			}
+			if _, err := os.Stat(path.Join(path.Dir(name), to)); err != nil {
+				t.Errorf("%s links to %s: %v", name, to, err)
+			}
+		}
+	})
+}
+
+// What belongs to somebody's workplace rather than to the project. The words are put
+// together here so that this file does not hold them.
+func TestRepository_HoldsNothingOfAWorkplace(t *testing.T) {
+	words := [][]byte{
+		[]byte("/wor" + "k/"), []byte("/far" + "m/"), []byte("bash_" + "jobs"), []byte("sub" + "agent"),
+		[]byte("SPEC" + ".md"), []byte("DESIGN" + ".md"), []byte("CHECKS" + ".md"), []byte("CASES" + ".md"),
+	}
+	each(t, func(name string, data []byte) {
+		for _, word := range words {
+			if bytes.Contains(data, word) {
+				t.Errorf("%s mentions %s", name, word)
+			}
+		}
+	})
+}
+
+// each visits the text files of the repository.
+func each(t *testing.T, visit func(name string, data []byte)) {
+	t.Helper()
+	kinds := []string{"", ".go", ".md", ".mod", ".yaml", ".yml", ".json", ".txt", ".txtar"}
+	err := walk(func(name string) error {
+		if slices.Contains(kinds, path.Ext(name)) || strings.HasPrefix(name, ".ci/") {
+			visit(name, read(t, name))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return data
+}
