@@ -74,8 +74,8 @@ var homes = []home{
 	{prefix: "database/sql", in: []string{"agent/embedded"}},
 	{prefix: "github.com/aymanbagabas/go-udiff", in: []string{"cmd/sallyport", "cmd/sallyport/*"}, tests: []string{"*"}},
 	{prefix: "github.com/creack/pty", tests: []string{"cmd/sallyport", "cmd/sallyport/*"}},
-	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "tools", "tools/bridge", "tools/docserver/stdio"}},
-	{prefix: "github.com/goccy/go-yaml", in: []string{"scenarios", "scenarios/config", "tools/docserver"}},
+	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "nodes/llm", "tools", "tools/bridge", "tools/docserver/stdio"}},
+	{prefix: "github.com/goccy/go-yaml", in: []string{"scenarios", "scenarios/config", "nodes/llm", "tools/docserver"}},
 	{prefix: "github.com/looplab/fsm", in: []string{"agent"}},
 	{
 		prefix: "github.com/modelcontextprotocol/go-sdk",
