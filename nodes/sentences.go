@@ -1,0 +1,124 @@
+package nodes
+
+import (
+	"strings"
+
+	"sallyport/agent"
+)
+
+// Every sentence that the Host itself says to the model is in this file. They are
+// fixed: no errno, no path, no text of a server gets in (SPEC B11).
+
+// Why a reply of the model is no turn.
+const (
+	turnUnfinished    = "unfinished"     // it ended without a finish reason
+	turnCutOff        = "cut_off"        // its length ran out
+	turnFiltered      = "filtered"       // the provider withheld part of it
+	turnUnknownFinish = "unknown_finish" // a finish reason that the Host does not know
+	turnTooManyCalls  = "too_many_calls"
+	turnDuplicateID   = "duplicate_id" // a call id twice
+	turnEmpty         = "empty"        // neither text nor calls
+	turnMalformed     = "malformed"    // a call without a name, an id too long, bad text
+)
+
+var turnSentences = map[string]string{
+	turnUnfinished:    "Host: your last turn ended before it was complete. Nothing of it was carried out. Take the turn again.",
+	turnCutOff:        "Host: your last turn was cut off because it was too long. Nothing of it was carried out. Take the turn again, shorter.",
+	turnFiltered:      "Host: part of your last turn was withheld by the model's provider. Nothing of it was carried out. Take the turn again.",
+	turnUnknownFinish: "Host: your last turn did not end in a known way. Nothing of it was carried out. Take the turn again.",
+	turnTooManyCalls:  "Host: your last turn held more than 32 tool calls. Nothing of it was carried out. Propose fewer calls.",
+	turnDuplicateID:   "Host: your last turn used a tool call id twice. Nothing of it was carried out. Take the turn again.",
+	turnEmpty:         "Host: your last turn held neither text nor a tool call. Propose a call or answer.",
+	turnMalformed:     "Host: a tool call of your last turn was malformed. Nothing of it was carried out. Take the turn again.",
+}
+
+// The reason of a call whose tool the run does not expose.
+const reasonUnknownTool = "unknown_tool"
+
+// reasonSentences say what became of a call, by the reason of its outcome.
+var reasonSentences = map[string]string{
+	// Decided by persons and clocks.
+	agent.ReasonRefused: "A person refused this call. Nothing was written. Do not propose it again.",
+	agent.ReasonExpired: "Nobody decided in time. Nothing was written.",
+
+	// Refused before anything was sent (SPEC B10).
+	"arguments_too_large":  "The arguments are larger than 32,000 bytes. The call was not made.",
+	"arguments_not_object": "The arguments are not one JSON object with distinct keys. The call was not made.",
+	reasonUnknownTool:      "There is no tool of this name. The call was not made.",
+	"arguments_invalid":    "The arguments do not fit the tool's parameters. The call was not made.",
+	"budget":               "No tool calls are left. The call was not made.",
+	"discovery":            "The tool's server could not be asked for its tools. The call was not made.",
+	"definition_changed":   "The tool is no longer the one that was offered. The call was not made.",
+	"definition_gone":      "The tool's server no longer offers it. The call was not made.",
+	"server_schema":        "The arguments do not fit what the tool's server accepts. The call was not made.",
+	"closed":               "The connection to the tool's server is closed. The call was not made.",
+
+	// Failures after sending (SPEC B8, B9). Of writes these are verified first.
+	"timeout":          "The tool did not answer in time.",
+	"lost":             "The connection to the tool was lost.",
+	"protocol_error":   "The tool's server did not answer properly.",
+	"result_type":      "The tool did not complete the request.",
+	"is_error":         "The tool reports an error.",
+	"result_too_large": "The tool's result is too large to be used.",
+	"invalid_result":   "The tool's result is not valid.",
+}
+
+// The sentences of outcomes that evidence decided.
+const (
+	settledApplied    = "Its outcome was unknown; a check found that it took effect."
+	settledNotApplied = "Its outcome was unknown; a check found that it did not."
+)
+
+// resultSentences introduce the valid result of a tool, by status. What the tool
+// itself says stands under "untrusted".
+var resultSentences = map[agent.Status]string{
+	agent.StatusOK:            "The tool has answered.",
+	agent.StatusRejected:      "The tool refused the request.",
+	agent.StatusFailed:        "The tool could not do what was asked.",
+	agent.StatusResultUnknown: "The tool does not know what became of the request.",
+}
+
+// statusSentences are for outcomes without a valid result, and with a reason that
+// has no sentence of its own.
+var statusSentences = map[agent.Status]string{
+	agent.StatusOK:            "The call was carried out.",
+	agent.StatusRejected:      "The call was refused. It was not carried out.",
+	agent.StatusFailed:        "The call failed.",
+	agent.StatusResultUnknown: "What became of the call is unknown.",
+	agent.StatusUnavailable:   "The tool is unavailable.",
+}
+
+// The notes on an edit, and on data that is too large to be shown.
+const (
+	editedUsed   = "A person changed the arguments; these were used: "
+	editedUnused = "A person changed the arguments. "
+	tooMuchData  = " Its data is too large to be shown; the operator has it."
+)
+
+// sentence is what the Host says of an outcome that brought no valid result.
+func sentence(o agent.Observed, exposed []Tool) string {
+	switch {
+	case o.Reason == agent.ReasonSettled && o.Status == agent.StatusOK:
+		return settledApplied
+	case o.Reason == agent.ReasonSettled:
+		return settledNotApplied
+	case o.Reason == reasonUnknownTool:
+		return reasonSentences[o.Reason] + toolNames(exposed)
+	}
+	if s, ok := reasonSentences[o.Reason]; ok {
+		return s
+	}
+	return statusSentences[o.Status]
+}
+
+// toolNames lists the exposed names, which the operator's contracts gave.
+func toolNames(exposed []Tool) string {
+	if len(exposed) == 0 {
+		return " There are no tools."
+	}
+	names := make([]string, len(exposed))
+	for i, t := range exposed {
+		names[i] = t.Name
+	}
+	return " The tools are: " + strings.Join(names, ", ") + "."
+}
