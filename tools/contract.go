@@ -135,15 +135,41 @@ func (c Contract) Exposed() bool { return !c.HostOnly && !c.Off() }
 // it on (SPEC C2).
 func (c Contract) Off() bool { return c.Effect == EffectSend && c.Send != SendOn }
 
-// Approvers is how many signatures a call needs.
+// Approvers is how many signatures by different keys a call needs: none for a read
+// without `approval`, at least one for a write and two for a destructive tool,
+// whatever the contract leaves out (SPEC C2).
 func (c Contract) Approvers() int {
-	switch {
-	case c.HostOnly || c.Risk == agent.RiskSettle:
+	if c.HostOnly || c.Risk == agent.RiskSettle || c.Approval == nil && !c.Risk.Writes() {
 		return 0
-	case c.Approval != nil:
-		return c.Approval.Approvers
 	}
-	return 0
+	if c.Approval == nil {
+		return leastApprovers(c.Risk)
+	}
+	return max(c.Approval.Approvers, leastApprovers(c.Risk))
+}
+
+// Expires is how long a candidate of the tool may wait for a decision.
+func (c Contract) Expires() time.Duration {
+	if c.Approval == nil || c.Approval.Expires == 0 {
+		return DefaultExpires
+	}
+	return c.Approval.Expires.Std()
+}
+
+// UseWithin is how long a grant for the tool holds, from signing.
+func (c Contract) UseWithin() time.Duration {
+	if c.Approval == nil || c.Approval.UseWithin == 0 {
+		return DefaultUseWithin
+	}
+	return c.Approval.UseWithin.Std()
+}
+
+// Limit is the tool's time limit: its own, else the server's.
+func (c Contract) Limit(s Server) time.Duration {
+	if c.Timeout == 0 {
+		return s.Limit()
+	}
+	return c.Timeout.Std()
 }
 
 // Logged lists what is logged of a call: the four that always are, and what the
