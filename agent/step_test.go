@@ -317,7 +317,7 @@ func TestStep_NoEventFromAnotherOrigin(t *testing.T) {
 }
 
 func TestStep_RefusesSendWithoutSignatures(t *testing.T) {
-	other := ref(`{"n":666}`)
+	other := ref(`{"n":6}`) // of the same size
 	for name, test := range map[string]struct {
 		tr   *trace
 		edit func(*agent.Checked)
@@ -345,6 +345,19 @@ func TestStep_RefusesSendWithoutSignatures(t *testing.T) {
 		if !errors.As(err, &no) || no.Code != agent.CodeUnsigned {
 			t.Errorf("%s: %v, want refusal %s", name, err, agent.CodeUnsigned)
 		}
+	}
+}
+
+// TestStep_RefusesTheAnswerToAnotherEffect: an engine that starts an effect twice, or
+// whose cancelled model answers late, moves nothing.
+func TestStep_RefusesTheAnswerToAnotherEffect(t *testing.T) {
+	tr := begin(t, enginetest.Spec("r"))
+	first := tr.run.Open.Effect
+	tr.node(agent.TurnRefused{Reason: "length", Message: ref("cut off")})
+	late := agent.FromNode(first, proposes(enginetest.ToolRead), tr.tickTock())
+	var no *agent.Refusal
+	if _, _, err := agent.Step(tr.run, late); !errors.As(err, &no) || no.Code != agent.CodeStale {
+		t.Errorf("the answer to an Ask that is closed: %v, want %s", err, agent.CodeStale)
 	}
 }
 
