@@ -102,6 +102,8 @@ type Observed struct {
 	Message BodyRef `json:"message,omitzero"` // the tool message; none while the outcome is open
 	// Evidence is the stored body that the message quotes.
 	Evidence BodyRef `json:"evidence,omitzero"`
+	// ReadBack is what the server answered when an ok write was confirmed.
+	ReadBack BodyRef `json:"read_back,omitzero"`
 }
 
 // Verified is what a read-back found out about a write whose outcome was unknown.

@@ -328,6 +328,8 @@ func Deliver(d agent.Decision, key string) agent.Delivery {
 		key = agent.DeliveryKey(signed.Signed)
 	case agent.Attest:
 		key = agent.DeliveryKey(signed.Signed)
+	case agent.Refuse, agent.Cancel, agent.Pause, agent.Resume, agent.StepOnce, agent.Extend:
+		// the caller mints these
 	}
 	return agent.Delivery{Key: key, Actor: "tester", Decision: d}
 }
