@@ -89,9 +89,9 @@ func Open(dir string, config Config) (*Engine, error) {
 	e.closing, e.close = context.WithCancel(context.Background())
 	e.reads = openPool(path, readers)
 	e.writer = newWriter(path, turn, writerHooks{
-		crash:    e.crash,
-		told:     e.topics.tell,
-		heard:    e.heard,
+		crash: e.crash,
+		told:  e.topics.tell,
+		heard: e.heard,
 	})
 	e.topics.listen = e.writer.listen
 	return e, nil

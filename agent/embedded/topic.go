@@ -101,13 +101,6 @@ func (s *serving) any() bool {
 	return len(s.runs) > 0
 }
 
-func (s *serving) has(run string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.runs[run]
-	return ok
-}
-
 // hint says that the inbox of the run holds something new.
 func (s *serving) hint(run string) {
 	s.mu.Lock()

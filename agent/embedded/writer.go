@@ -49,8 +49,8 @@ type writer struct {
 // writerHooks are called on the writer's goroutine.
 type writerHooks struct {
 	crash func(point string)
-	told  func(run string)                         // a write to the run is durable
-	heard func(waiting func() ([]string, error))   // another process has committed
+	told  func(run string)                       // a write to the run is durable
+	heard func(waiting func() ([]string, error)) // another process has committed
 }
 
 // write is one unit that is durable as a whole or not at all.
