@@ -35,8 +35,8 @@ func (n *Nodes) showCandidate(ctx context.Context, t agent.Task) (agent.Report, 
 	if err != nil {
 		return agent.Report{}, err
 	}
-	if ref := agent.NewBody(args).Ref; ref.SHA256 != c.Arguments || ref.Bytes != c.Bytes {
-		return agent.Report{}, fmt.Errorf("present call %s: the stored arguments are not the candidate's", t.Run.Call.ID)
+	if err := c.Matches(args); err != nil {
+		return agent.Report{}, fmt.Errorf("present call %s: the stored arguments: %w", t.Run.Call.ID, err)
 	}
 	if n.present == nil {
 		return agent.Report{}, nil

@@ -46,7 +46,8 @@ type outcome struct {
 	proposal agent.ProposalBody
 	pin      agent.Tool // zero, a read, if the run does not expose the tool
 	seen     agent.Observed
-	evidence *evidence // of a valid result
+	evidence *evidence    // of a valid result
+	bodies   []agent.Body // to be stored beside the message
 }
 
 // pinned is the pinned tool of the call in hand.
@@ -64,9 +65,16 @@ func (o *outcome) open() bool {
 		o.seen.Status == agent.StatusResultUnknown && o.pin.Risk.Writes() && o.task.Run.Call.Outcome.Sent
 }
 
-// worsen replaces what was returned. An outcome never becomes better here.
-func (o *outcome) worsen(status agent.Status, class agent.Class, reason string) {
-	o.seen.Status, o.seen.Class, o.seen.Reason = status, class, reason
+// disbelieve replaces a success that does not hold: of a write nobody knows then
+// (SPEC B9). Other outcomes stay: the run takes only an ok that turns out worse.
+func (o *outcome) disbelieve(reason string) {
+	if o.seen.Status != agent.StatusOK {
+		return
+	}
+	o.seen.Status, o.seen.Class, o.seen.Reason = agent.StatusUnavailable, agent.ClassProtocolError, reason
+	if o.pin.Risk.Writes() {
+		o.seen.Status = agent.StatusResultUnknown
+	}
 }
 
 // judge validates the stored result of a call that was sent, and has a write that
@@ -82,29 +90,29 @@ func (n *Nodes) judge(ctx context.Context, o *outcome, call Call) error {
 	if o.seen.Status != agent.StatusOK || !o.pin.Risk.Writes() || !o.pin.Settle {
 		return nil
 	}
-	found, _, err := n.bridge.ReadBack(ctx, call)
+	found, bodies, err := n.bridge.ReadBack(ctx, call)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("confirm call %s: %w", c.ID, ctx.Err())
 	case err != nil || found.Finding != agent.Applied:
-		o.worsen(agent.StatusResultUnknown, agent.ClassProtocolError, reasonUnconfirmed)
+		o.disbelieve(reasonUnconfirmed)
+	default:
+		o.seen.ReadBack, o.bodies = found.Evidence, bodies
 	}
 	return nil
 }
 
-// readEvidence takes the evidence out of the stored result. Where there is no valid
-// one, a read cannot be ok, and of a write nobody knows (SPEC B9).
+// readEvidence takes the evidence out of the stored result. Where that is not valid,
+// the call was no success.
 func (n *Nodes) readEvidence(ctx context.Context, o *outcome) error {
 	ev, err := n.stored(ctx, o)
 	switch {
 	case err == nil:
 		o.evidence = &ev
-	case !errors.Is(err, errNotAResult):
+	case errors.Is(err, errNotAResult):
+		o.disbelieve(reasonInvalidResult)
+	default:
 		return fmt.Errorf("read the result of call %s: %w", o.task.Run.Call.ID, err)
-	case o.pin.Risk.Writes():
-		o.worsen(agent.StatusResultUnknown, agent.ClassProtocolError, reasonInvalidResult)
-	case o.seen.Status == agent.StatusOK:
-		o.worsen(agent.StatusUnavailable, agent.ClassProtocolError, reasonInvalidResult)
 	}
 	return nil
 }
@@ -131,9 +139,9 @@ func (n *Nodes) tell(ctx context.Context, o outcome) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	said := Observation{Status: o.seen.Status}
-	var bodies []agent.Body
+	bodies := o.bodies
 	if o.evidence == nil {
-		said.Message = note + sentence(o.seen, n.bridge.Exposed())
+		said.Message = note + sentence(o.seen, o.task.Run.Call.Outcome.Sent, n.bridge.Exposed())
 	} else {
 		data := agent.NewBody(o.evidence.data)
 		bodies = append(bodies, data)

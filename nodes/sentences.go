@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"cmp"
 	"strings"
 
 	"sallyport/agent"
@@ -35,32 +36,43 @@ var turnSentences = map[string]string{
 // The reason of a call whose tool the run does not expose.
 const reasonUnknownTool = "unknown_tool"
 
-// reasonSentences say what became of a call, by the reason of its outcome.
-var reasonSentences = map[string]string{
-	// Decided by persons and clocks.
+// decidedSentences say what persons and clocks decided.
+var decidedSentences = map[string]string{
 	agent.ReasonRefused: "A person refused this call. Nothing was written. Do not propose it again.",
 	agent.ReasonExpired: "Nobody decided in time. Nothing was written.",
+}
 
-	// Refused before anything was sent (SPEC B10).
-	"arguments_too_large":  "The arguments are larger than 32,000 bytes. The call was not made.",
-	"arguments_not_object": "The arguments are not one JSON object with distinct keys. The call was not made.",
-	reasonUnknownTool:      "There is no tool of this name. The call was not made.",
-	"arguments_invalid":    "The arguments do not fit the tool's parameters. The call was not made.",
-	"budget":               "No tool calls are left. The call was not made.",
-	"discovery":            "The tool's server could not be asked for its tools. The call was not made.",
-	"definition_changed":   "The tool is no longer the one that was offered. The call was not made.",
-	"definition_gone":      "The tool's server no longer offers it. The call was not made.",
-	"server_schema":        "The arguments do not fit what the tool's server accepts. The call was not made.",
-	"closed":               "The connection to the tool's server is closed. The call was not made.",
+// notMade ends every sentence about a call that was refused before it was sent.
+const notMade = " The call was not made."
 
-	// Failures after sending (SPEC B8, B9). Of writes these are verified first.
-	"timeout":          "The tool did not answer in time.",
-	"lost":             "The connection to the tool was lost.",
-	"protocol_error":   "The tool's server did not answer properly.",
-	"result_type":      "The tool did not complete the request.",
-	"is_error":         "The tool reports an error.",
-	"result_too_large": "The tool's result is too large to be used.",
-	"invalid_result":   "The tool's result is not valid.",
+// unsentSentences say why nothing was sent, by the bridge's word (SPEC B10).
+var unsentSentences = map[string]string{
+	"arguments_too_large":  "The arguments are larger than 32,000 bytes." + notMade,
+	"arguments_not_object": "The arguments are not one JSON object with distinct keys." + notMade,
+	reasonUnknownTool:      "There is no tool of this name." + notMade,
+	"arguments_invalid":    "The arguments do not fit the tool's parameters." + notMade,
+	"budget":               "No tool calls are left." + notMade,
+	"discovery":            "The tool's server could not be asked for its tools." + notMade,
+	"closed":               "The connection to the tool's server is closed." + notMade,
+	"definition_changed":   "The tool is no longer the one that was offered." + notMade,
+	"definition_gone":      "The tool's server no longer offers it." + notMade,
+	"server_schema":        "The arguments do not fit what the tool's server accepts." + notMade,
+	"candidate":            "The arguments are of a kind that nobody can be asked to approve." + notMade,
+	"timeout":              "The tool's server did not answer in time." + notMade,
+	"lost":                 "The connection to the tool's server was lost." + notMade,
+	"protocol_error":       "The tool's server did not answer properly." + notMade,
+}
+
+// sentSentences say what went wrong with a call that was sent (SPEC B8, B9). A write
+// of such an outcome is verified before anything is said of it.
+var sentSentences = map[string]string{
+	"timeout":           "The tool did not answer in time.",
+	"lost":              "The connection to the tool was lost.",
+	"protocol_error":    "The tool's server did not answer properly.",
+	"result_type":       "The tool did not complete the request.",
+	"is_error":          "The tool reports an error.",
+	"result_too_large":  "The tool's result is too large to be used.",
+	reasonInvalidResult: "The tool's result is not valid.",
 }
 
 // The sentences of outcomes that evidence decided.
@@ -78,15 +90,20 @@ var resultSentences = map[agent.Status]string{
 	agent.StatusResultUnknown: "The tool does not know what became of the request.",
 }
 
-// statusSentences are for outcomes without a valid result, and with a reason that
-// has no sentence of its own.
-var statusSentences = map[agent.Status]string{
-	agent.StatusOK:            "The call was carried out.",
-	agent.StatusRejected:      "The call was refused. It was not carried out.",
-	agent.StatusFailed:        "The call failed.",
-	agent.StatusResultUnknown: "What became of the call is unknown.",
-	agent.StatusUnavailable:   "The tool is unavailable.",
-}
+// Outcomes without a valid result whose reason has no sentence of its own.
+var (
+	statusSentences = map[agent.Status]string{
+		agent.StatusOK:            "The call was carried out.",
+		agent.StatusRejected:      "The tool refused the request.",
+		agent.StatusFailed:        "The call failed.",
+		agent.StatusResultUnknown: "What became of the call is unknown.",
+		agent.StatusUnavailable:   "The tool is unavailable.",
+	}
+	unsentStatusSentences = map[agent.Status]string{
+		agent.StatusRejected:    "The call was refused before it was sent.",
+		agent.StatusUnavailable: "The tool is unavailable." + notMade,
+	}
+)
 
 // The notes on an edit, and on data that is too large to be shown.
 const (
@@ -95,20 +112,26 @@ const (
 	tooMuchData  = " Its data is too large to be shown; the operator has it."
 )
 
-// sentence is what the Host says of an outcome that brought no valid result.
-func sentence(o agent.Observed, exposed []Tool) string {
-	switch {
-	case o.Reason == agent.ReasonSettled && o.Status == agent.StatusOK:
-		return settledApplied
-	case o.Reason == agent.ReasonSettled:
+// sentence is what the Host says of an outcome that brought no valid result. A reason
+// without a sentence of its own falls back on the status.
+func sentence(o agent.Observed, sent bool, exposed []Tool) string {
+	if o.Reason == agent.ReasonSettled {
+		if o.Status == agent.StatusOK {
+			return settledApplied
+		}
 		return settledNotApplied
-	case o.Reason == reasonUnknownTool:
-		return reasonSentences[o.Reason] + toolNames(exposed)
 	}
-	if s, ok := reasonSentences[o.Reason]; ok {
+	if s, ok := decidedSentences[o.Reason]; ok {
 		return s
 	}
-	return statusSentences[o.Status]
+	if sent {
+		return cmp.Or(sentSentences[o.Reason], statusSentences[o.Status])
+	}
+	s := cmp.Or(unsentSentences[o.Reason], unsentStatusSentences[o.Status], statusSentences[o.Status])
+	if o.Reason == reasonUnknownTool {
+		s += toolNames(exposed)
+	}
+	return s
 }
 
 // toolNames lists the exposed names, which the operator's contracts gave.
