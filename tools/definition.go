@@ -34,9 +34,9 @@ type Hints struct {
 	OpenWorld   *bool
 }
 
-// DefinitionTitle returns only the name of a raw definition: enough to count and to
+// NameOf returns only the name of a raw definition: enough to count and to
 // find duplicates among tools that have no contract.
-func DefinitionTitle(raw []byte) (string, error) {
+func NameOf(raw []byte) (string, error) {
 	members, err := strictjson.Members(raw)
 	if err != nil {
 		return "", DefinitionMalformed
