@@ -97,8 +97,7 @@ func Open(dir string, config Config) (*Engine, error) {
 	return e, nil
 }
 
-// heard is told by the writer that another process has committed. It runs on the
-// writer's goroutine.
+// heard is told by the writer that another process has committed. It runs between two writes.
 func (e *Engine) heard(waiting func() ([]string, error)) {
 	if e.serving.any() {
 		runs, err := waiting()

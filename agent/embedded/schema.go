@@ -25,7 +25,7 @@ var migrations = []string{
 		updated  INTEGER NOT NULL,
 		deadline INTEGER              -- when a tick is due though the run rests
 	) STRICT;
-	CREATE INDEX open_runs ON runs (ready, deadline) WHERE ended = 0;
+	CREATE INDEX open_runs ON runs (ended) WHERE ended = 0;
 
 	CREATE TABLE entries (
 		run   INTEGER NOT NULL,

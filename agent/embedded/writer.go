@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,27 +25,27 @@ const (
 
 // writer is the one writer of a process: it puts the writes that wait into one
 // transaction, so that they share its fsync. A write is all or nothing and fails
-// alone where it is its own fault.
+// alone where it is its own fault. Whoever brings a write while nobody writes does it
+// for all that wait: no goroutine stands between a run and its journal.
 type writer struct {
 	path  string
 	turn  *turnstile
 	hooks writerHooks
 	queue chan *write
+	baton chan struct{} // who could fill it uses the connection until taking it out
 	stop  chan struct{}
-	done  chan struct{} // the goroutine has ended
-	once  sync.Once
+	done  chan struct{} // the follower has ended
 
 	listeners atomic.Int32
 	kick      chan struct{} // a listener has come
 
-	// Of the goroutine alone.
+	// Of the holder of the baton alone.
 	db      *sql.DB
 	tx      *transaction // the connection, once open
 	version int64        // of the data, as other processes change it
-	backlog int          // how many writes the last transaction had
 }
 
-// writerHooks are called on the writer's goroutine.
+// writerHooks are called by the holder of the baton.
 type writerHooks struct {
 	crash func(point string)
 	told  func(run string)                       // a write to the run is durable
@@ -70,10 +69,10 @@ var errTaken = errors.New("the run exists")
 func newWriter(path string, turn *turnstile, hooks writerHooks) *writer {
 	w := &writer{
 		path: path, turn: turn, hooks: hooks, db: open(path, 1, durable...),
-		queue: make(chan *write, maxBatch), kick: make(chan struct{}, 1),
+		queue: make(chan *write, maxBatch), baton: make(chan struct{}, 1), kick: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	go w.loop() // ended and waited for by close
+	go w.follow() // ended and waited for by close
 	return w
 }
 
@@ -82,11 +81,15 @@ func newWriter(path string, turn *turnstile, hooks writerHooks) *writer {
 // knows. It is not interrupted: a transaction takes milliseconds.
 func (w *writer) do(run string, do func(*transaction) error) error {
 	it := &write{run: run, do: do, result: make(chan error, 1)}
-	select {
-	case w.queue <- it:
-		return <-it.result
-	case <-w.stop:
-		return errClosed
+	w.queue <- it // never full for long: each who waits there tries to take the baton
+	for {
+		select {
+		case err := <-it.result:
+			return err
+		case w.baton <- struct{}{}:
+			w.commit(w.gather())
+			<-w.baton
+		}
 	}
 }
 
@@ -101,30 +104,30 @@ func (w *writer) listen() (stop func()) {
 
 // close ends the writer. The caller sees to it that nobody writes any more.
 func (w *writer) close() error {
-	w.once.Do(func() { close(w.stop) })
+	close(w.stop)
 	<-w.done
 	w.disconnect()
 	return errors.Join(w.db.Close(), w.turn.close())
 }
 
-func (w *writer) loop() {
+// follow looks for the commits of other processes while somebody listens.
+func (w *writer) follow() {
 	defer close(w.done)
-	interval := pollLeast
-	timer := time.NewTimer(interval)
+	timer := time.NewTimer(pollLeast)
 	defer timer.Stop()
-	for {
+	for interval := pollLeast; ; {
 		var tick <-chan time.Time
 		if w.listeners.Load() > 0 {
 			timer.Reset(interval)
 			tick = timer.C
 		}
 		select {
-		case it := <-w.queue:
-			w.commit(w.gather(it))
-			interval = pollLeast
 		case <-tick:
+			w.baton <- struct{}{}
+			changed := w.poll()
+			<-w.baton
 			interval = min(interval+interval/8, pollMost)
-			if w.poll() {
+			if changed {
 				interval = pollLeast
 			}
 		case <-w.kick:
@@ -135,9 +138,10 @@ func (w *writer) loop() {
 	}
 }
 
-// gather takes what waits beside the first write.
-func (w *writer) gather(first *write) []*write {
-	batch := []*write{first}
+// gather takes what waits, the oldest first. It may be nothing: the write of the
+// holder of the baton was done by the one before.
+func (w *writer) gather() []*write {
+	var batch []*write
 	for len(batch) < maxBatch {
 		select {
 		case it := <-w.queue:
@@ -151,6 +155,9 @@ func (w *writer) gather(first *write) []*write {
 
 // commit makes a batch durable and answers each of its writes.
 func (w *writer) commit(batch []*write) {
+	if len(batch) == 0 {
+		return
+	}
 	errs, retry := w.transact(batch)
 	for i, it := range batch {
 		if retry { // one of them is at fault: each for itself
