@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -32,6 +33,32 @@ func TestDocs_EveryRuleThatIsCitedExists(t *testing.T) {
 		for _, m := range cited.FindAllSubmatch(data, -1) {
 			if !rules[string(m[1])] {
 				t.Errorf("%s cites SPEC %s, which docs/contract.md does not hold", name, m[1])
+			}
+		}
+	})
+}
+
+// A test says which check or case it shows; docs/checks.md says what that is.
+func TestDocs_EveryCheckAndCaseThatIsCitedExists(t *testing.T) {
+	known := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\| ([MDAX]?[0-9]+(?:, [MDAX]?[0-9]+)*) \|`).FindAllStringSubmatch(string(read(t, "docs/checks.md")), -1) {
+		for _, id := range strings.Split(m[1], ", ") {
+			known[id] = true
+		}
+	}
+	for n := range 100 {
+		if id := strconv.Itoa(n + 1); !known[id] {
+			t.Errorf("docs/checks.md does not hold check %s", id)
+		}
+	}
+	ids := regexp.MustCompile(`(?:CHECKS|CASES) ((?:[MDAX]?[0-9]+)(?:(?:, |–| and )[MDAX]?[0-9]+\b)*)`)
+	one := regexp.MustCompile(`[MDAX]?[0-9]+`)
+	each(t, func(name string, data []byte) {
+		for _, m := range ids.FindAllSubmatch(data, -1) {
+			for _, id := range one.FindAllString(string(m[1]), -1) {
+				if !known[id] {
+					t.Errorf("%s cites %s (in %q), which docs/checks.md does not hold", name, id, m[0])
+				}
 			}
 		}
 	})
