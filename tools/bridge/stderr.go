@@ -5,8 +5,8 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
+
+	"sallyport/tools"
 )
 
 // stderrTail is how much of a server's stderr is kept, in bytes: the end of it.
@@ -87,22 +87,11 @@ func (t *tail) text() string {
 	return fmt.Sprintf("(%d bytes before this were dropped)\n", t.dropped) + visible(kept)
 }
 
-// visible replaces what is no plain character: controls but the line feed and the tab,
-// bidi and zero-width marks, tags, surrogates, private use and bytes that are not
-// UTF-8. They read ⟦U+202E⟧.
-func visible(s string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, "⟦0x%02X⟧", s[0])
-		case r == '\n' || r == '\t' || unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, "⟦U+%04X⟧", r)
-		}
-		s = s[size:]
+// visible writes each line as [tools.Visible] does.
+func visible(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i], _ = tools.Visible(line)
 	}
-	return b.String()
+	return strings.Join(lines, "\n")
 }
