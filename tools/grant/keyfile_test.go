@@ -5,6 +5,7 @@ package grant
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -75,43 +76,34 @@ func TestKeyFile_EverySaveHasItsOwnSaltAndNonce(t *testing.T) {
 }
 
 func TestSave_MakesModeWhateverTheUmask(t *testing.T) {
+	key, dir := newKey(t, "anna"), t.TempDir()
 	for _, umask := range []int{0, 0o077, 0o777} {
-		func() {
-			defer syscall.Umask(syscall.Umask(umask))
-			key, path := newKey(t, "anna"), filepath.Join(dirUnder(t), "anna.key")
-			if err := key.Save(path, nil); err != nil {
-				t.Fatal(err)
-			}
-			if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
-				t.Errorf("umask %#o: %v, %v", umask, info.Mode(), err)
-			}
-		}()
+		path := filepath.Join(dir, fmt.Sprint(umask))
+		before := syscall.Umask(umask)
+		err := key.Save(path, nil)
+		syscall.Umask(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 {
+			t.Errorf("umask %#o: %v, %v", umask, info.Mode(), err)
+		}
 	}
-}
-
-// dirUnder makes a directory that the umask of the moment does not close.
-func dirUnder(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 func TestSave_NeverReplacesAnything(t *testing.T) {
 	dir := t.TempDir()
 	outside := filepath.Join(dir, "outside")
-	make := map[string]func(path string) error{
+	entries := map[string]func(path string) error{
 		"file":          func(path string) error { return os.WriteFile(path, []byte("before"), 0o600) },
 		"directory":     func(path string) error { return os.Mkdir(path, 0o700) },
 		"link":          func(path string) error { return os.Symlink(dir, path) },
 		"dangling link": func(path string) error { return os.Symlink(outside, path) },
 		"FIFO":          func(path string) error { return syscall.Mkfifo(path, 0o600) },
 	}
-	for name, entry := range make {
+	for name, create := range entries {
 		path := filepath.Join(dir, name)
-		if err := entry(path); err != nil {
+		if err := create(path); err != nil {
 			t.Fatal(err)
 		}
 		before, err := os.Lstat(path)
@@ -210,6 +202,12 @@ func TestLoad_RefusesFilesThatAreNotPrivate(t *testing.T) {
 
 func chmod(mode fs.FileMode) func(*testing.T, string) (string, error) {
 	return func(_ *testing.T, path string) (string, error) { return path, os.Chmod(path, mode) }
+}
+
+func TestLoad_SaysThatItIsNoRegularFile(t *testing.T) {
+	if _, err := LoadPrivateKey(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a directory: %v", err)
+	}
 }
 
 // No file of another user is needed to try this: only another idea of who asks.

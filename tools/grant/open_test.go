@@ -288,6 +288,8 @@ func TestOpen_RefusesEnvelopesThatAreNotCanonical(t *testing.T) {
 		"two signatures":    again(one, one+`,`+one),
 		"null signature":    again(one, `null`),
 		"mistyped keyid":    again(`"keyid":"`, `"keyid":1,"x":"`),
+		"upper-case keyid":  again(key.Public().ID(), strings.ToUpper(key.Public().ID())),
+		"no type":           again(KindGrant.PayloadType(), ""),
 		"newline in sig":    again(`"sig":"`, `"sig":"\n`),
 		"short signature":   again(`=="}]}`, `"}]}`),
 	} {
@@ -382,6 +384,24 @@ func TestOpenGrants_NeedsDifferentApproversOfOneCandidate(t *testing.T) {
 				t.Errorf("%d claims", len(claims))
 			}
 		})
+	}
+}
+
+// A trusted list cannot give one key two names, since the first one answers; if
+// it ever could, the key counts and not the name.
+func TestKeys_ShareAKeyOrAName(t *testing.T) {
+	anna := newKey(t, "anna").Public()
+	for name, c := range map[string]struct {
+		other PublicKey
+		want  bool
+	}{
+		"another key, another name": {newKey(t, "berta").Public(), false},
+		"same key, another name":    {keyFrom(t, "alias", "anna").Public(), true},
+		"another key, same name":    {keyFrom(t, "anna", "other").Public(), true},
+	} {
+		if got := (Keys{anna}).share(c.other); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
