@@ -153,3 +153,26 @@ func TestContext_ABodyThatIsGoneIsAnError(t *testing.T) {
 		t.Error("a stored message took another role")
 	}
 }
+
+// A turn that came too late is noted in the journal; the model never said it.
+func TestContext_ANotedTurnIsNotSaid(t *testing.T) {
+	d := open(t, nil)
+	late := agent.FromNode(d.started.Open.Effect, agent.Turned{Message: d.started.Spec.Task}, d.started.Time)
+	_, noted, ok, err := agent.Note(d.started, late, &agent.Refusal{Code: agent.CodeStale})
+	if err != nil || !ok {
+		t.Fatal(err)
+	}
+	entries := func(yield func(agent.Entry, error) bool) {
+		for e, err := range d.engine.Journal(t.Context(), d.id, 1, false) {
+			if !yield(e, err) {
+				return
+			}
+		}
+		yield(noted, nil)
+	}
+	body := func(ref agent.BodyRef) ([]byte, error) { return d.engine.Body(t.Context(), d.id, ref) }
+	ms, err := nodes.Context(nodes.Rules, entries, body)
+	if err != nil || len(ms) != 2 {
+		t.Errorf("%d messages, %v; want the rules and the task", len(ms), err)
+	}
+}

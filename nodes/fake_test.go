@@ -56,6 +56,7 @@ func (b *fakeBridge) Exposed() []nodes.Tool {
 		{Name: toolSearch, Description: "Finds text.", Parameters: schema},
 		{Name: toolRead, Description: "Reads one document.", Parameters: schema},
 		{Name: toolSave, Description: "Saves a report.", Parameters: schema},
+		{Name: toolPost, Description: "Posts a note.", Parameters: schema},
 	}
 }
 
@@ -328,7 +329,8 @@ func ok(message, data string) string {
 	return fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"structuredContent":{"status":"ok","message":%q,"data":%s}}`, message, message, data)
 }
 
-func nodesQuote(text string) (string, error) {
+// quote is text as JSON.
+func quote(text string) (string, error) {
 	data, err := strictjson.Encode(text)
 	return string(data), err
 }

@@ -85,7 +85,10 @@ func TestModel_RefusesWhatIsNoTurn(t *testing.T) {
 }
 
 func refusedReason(d *desk) string {
-	for e := range d.engine.Journal(d.Context(), d.id, 1, false) {
+	for e, err := range d.engine.Journal(d.Context(), d.id, 1, false) {
+		if err != nil {
+			d.Fatal(err)
+		}
 		p, err := e.Payload()
 		if no, ok := p.(agent.TurnRefused); ok && err == nil {
 			return no.Reason
@@ -116,7 +119,7 @@ func TestModel_TakesExactlyTheLimitOfCalls(t *testing.T) {
 func TestModel_MakesMissingCallIDs(t *testing.T) {
 	turn := replies{{Calls: []nodes.ToolCall{read(""), read("own"), read("")}, Finish: nodes.FinishToolCalls}, {Text: "done", Finish: nodes.FinishStop}}
 	var first []string
-	for range 2 {
+	for range 2 { // two processes
 		d := open(t, turn)
 		d.serve()
 		d.in(agent.StateCompleted)
@@ -166,7 +169,7 @@ func TestModel_RequestIsInChatCompletionsForm(t *testing.T) {
 		if err := json.Unmarshal(text, &wire); err != nil {
 			t.Fatal(err)
 		}
-		if wire.Parallel == nil || *wire.Parallel || len(wire.Tools) != 3 {
+		if wire.Parallel == nil || *wire.Parallel || len(wire.Tools) != 4 {
 			t.Fatalf("request %s", text)
 		}
 		for _, tool := range wire.Tools {
@@ -256,7 +259,10 @@ func TestModel_JournalsExposedNamesOnly(t *testing.T) {
 	d := open(t, script(never("EVIL text of the model"), never(toolSettle), call(toolRead, `{}`), say("done")))
 	d.serve()
 	d.in(agent.StateCompleted)
-	for e := range d.engine.Journal(t.Context(), d.id, 2, false) {
+	for e, err := range d.engine.Journal(t.Context(), d.id, 2, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if strings.Contains(string(e.Bytes()), "EVIL") || strings.Contains(string(e.Bytes()), toolSettle) {
 			t.Errorf("entry %d holds what the model said: %s", e.Seq, e.Bytes())
 		}

@@ -37,7 +37,7 @@ func (n *Nodes) observe(ctx context.Context, t agent.Task) (agent.Report, error)
 	if o.open() {
 		return agent.Report{Result: o.seen}, nil
 	}
-	return n.tell(ctx, o)
+	return tell(ctx, o)
 }
 
 // outcome is the outcome of a call while it is judged.
@@ -133,7 +133,7 @@ func (n *Nodes) stored(ctx context.Context, o *outcome) (evidence, error) {
 
 // tell writes the one message that answers the call, and stores the data that it
 // quotes.
-func (n *Nodes) tell(ctx context.Context, o outcome) (agent.Report, error) {
+func tell(ctx context.Context, o outcome) (agent.Report, error) {
 	note, args, err := edited(ctx, o.task)
 	if err != nil {
 		return agent.Report{}, err
@@ -141,7 +141,7 @@ func (n *Nodes) tell(ctx context.Context, o outcome) (agent.Report, error) {
 	said := Observation{Status: o.seen.Status}
 	bodies := o.bodies
 	if o.evidence == nil {
-		said.Message = note + sentence(o.seen, o.task.Run.Call.Outcome.Sent, n.bridge.Exposed())
+		said.Message = note + sentence(o.seen, o.task.Run.Call.Outcome.Sent, &o.task.Run.Spec)
 	} else {
 		data := agent.NewBody(o.evidence.data)
 		bodies = append(bodies, data)

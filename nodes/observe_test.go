@@ -138,6 +138,15 @@ func TestObserve_AnInvalidResultIsNotShown(t *testing.T) {
 	}
 }
 
+// What the bridge classified as invalid stays with the operator, even if it reads well:
+// its declared schema may have refused it.
+func TestObserve_AnUnavailableResultIsNotShown(t *testing.T) {
+	o, seen, _ := readOnce(t, ok("EVIL", `{}`), returns(agent.StatusUnavailable, agent.ClassProtocolError, "invalid_result"))
+	if o.Untrusted != nil || o.Message != "The tool's result is not valid." || !seen.Evidence.IsZero() {
+		t.Errorf("told %+v", o)
+	}
+}
+
 // CHECKS 81, SPEC B11: one sentence for each reason, and nothing of the server.
 func TestObserve_SentencesAreFixed(t *testing.T) {
 	const leak = "EACCES /srv/desk/reports: permission denied"
@@ -283,10 +292,7 @@ func TestObserve_AWritesUnknownOutcomeTellsNothing(t *testing.T) {
 
 // A tool of somebody else that has no read-back is settled by a person alone.
 func TestVerify_WithoutAReadBackAPersonMust(t *testing.T) {
-	no := false
-	turn := call(toolPost, `{"text":"hi"}`)
-	turn.Call.Offered = &no
-	d := open(t, script(turn, say("done")))
+	d := open(t, script(call(toolPost, `{"text":"hi"}`), say("done")))
 	d.bridge.outcome = &agent.Outcome{Status: agent.StatusResultUnknown, Class: agent.ClassOK, Reason: "derived"}
 	d.serve()
 	d.approve()
@@ -444,7 +450,7 @@ func TestExecute_AnUnknownToolIsToldTheNames(t *testing.T) {
 		d := open(t, script(turn, say("done")))
 		run := d.serve()
 		d.in(agent.StateCompleted)
-		want := "There is no tool of this name. The call was not made. The tools are: docs__search_documents, docs__read_document, docs__save_report."
+		want := "There is no tool of this name. The call was not made. The tools are: docs__search_documents, docs__read_document, docs__save_report, desk__post."
 		if o := d.lastTold(); o.Status != agent.StatusRejected || o.Message != want || run.Used.Calls != 0 || run.Used.Turns != 2 {
 			t.Errorf("%s: told %+v, used %+v", tool, o, run.Used)
 		}

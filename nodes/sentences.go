@@ -114,7 +114,7 @@ const (
 
 // sentence is what the Host says of an outcome that brought no valid result. A reason
 // without a sentence of its own falls back on the status.
-func sentence(o agent.Observed, sent bool, exposed []Tool) string {
+func sentence(o agent.Observed, sent bool, spec *agent.Spec) string {
 	if o.Reason == agent.ReasonSettled {
 		if o.Status == agent.StatusOK {
 			return settledApplied
@@ -129,19 +129,22 @@ func sentence(o agent.Observed, sent bool, exposed []Tool) string {
 	}
 	s := cmp.Or(unsentSentences[o.Reason], unsentStatusSentences[o.Status], statusSentences[o.Status])
 	if o.Reason == reasonUnknownTool {
-		s += toolNames(exposed)
+		s += toolNames(spec)
 	}
 	return s
 }
 
-// toolNames lists the exposed names, which the operator's contracts gave.
-func toolNames(exposed []Tool) string {
-	if len(exposed) == 0 {
-		return " There are no tools."
+// toolNames lists the tools that the run pinned for the model; the names are the
+// operator's.
+func toolNames(spec *agent.Spec) string {
+	var names []string
+	for _, t := range spec.Tools {
+		if !t.HostOnly {
+			names = append(names, t.Name)
+		}
 	}
-	names := make([]string, len(exposed))
-	for i, t := range exposed {
-		names[i] = t.Name
+	if len(names) == 0 {
+		return " There are no tools."
 	}
 	return " The tools are: " + strings.Join(names, ", ") + "."
 }

@@ -54,6 +54,9 @@ func (s *Script) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, error)
 	}
 	t := s.Turns[at]
 	p := play{script: s, turn: t, number: at + 1, request: r}
+	if t.blank() {
+		return nodes.Reply{}, p.wrong(s.Line, "turn %d is blank: a turn must say, call or obey", p.number)
+	}
 	if err := p.expect(); err != nil {
 		return nodes.Reply{}, err
 	}

@@ -57,7 +57,7 @@ type Call struct {
 	Line    int   `yaml:"-"`
 }
 
-// FinishNone, as [Turn.Finish], is a turn that ended without a finish reason.
+// FinishNone in [Turn.Finish] stands for a turn that ended without a finish reason.
 const FinishNone = "none"
 
 // UnmarshalYAML implements [yaml.NodeUnmarshaler].
@@ -87,6 +87,12 @@ func (t *Turn) mistake(says bool) string {
 		return "a turn must say, call or obey"
 	}
 	return ""
+}
+
+// blank reports whether nothing was written where a turn should be: YAML hands a null
+// to nobody.
+func (t *Turn) blank() bool {
+	return t.Line == 0 && t.Say == "" && !t.Obey && t.Finish == "" && len(t.calls()) == 0
 }
 
 // UnmarshalYAML implements [yaml.NodeUnmarshaler].
