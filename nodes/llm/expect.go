@@ -84,7 +84,7 @@ func (p *play) expectTools(e Expect) error {
 	if e.Tool != "" && !slices.Contains(names, e.Tool) {
 		return p.wrong(e.Line, "it expects the tool %q, which is not offered; offered are %q", e.Tool, names)
 	}
-	if e.Tools != nil && !slices.Equal(e.Tools, names) {
+	if len(e.Tools) > 0 && !slices.Equal(e.Tools, names) {
 		return p.wrong(e.Line, "it expects the tools %q, offered are %q", e.Tools, names)
 	}
 	return nil

@@ -122,10 +122,10 @@ func instruction(object string) (Call, bool) {
 	if call.Tool == "" {
 		call.Tool = v.Name
 	}
-	if call.Args == nil {
+	if len(call.Args) == 0 {
 		call.Args = v.Arguments
 	}
-	if call.Tool == "" || call.Args == nil {
+	if call.Tool == "" || len(call.Args) == 0 {
 		return Call{}, false
 	}
 	var text string

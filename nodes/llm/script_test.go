@@ -12,6 +12,7 @@ import (
 
 	"sallyport/nodes"
 	"sallyport/nodes/llm"
+	"sallyport/tools/strictjson"
 )
 
 // load reads a script as a scenario file holds it.
@@ -254,5 +255,29 @@ func TestScript_EndsWithItsContext(t *testing.T) {
 	cancel()
 	if _, err := load(t, "script: [{say: x}]").Turn(ctx, request(0, "", "")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A script is kept with its run, so that another process plays the same.
+func TestScript_IsTheSameAfterItWasStored(t *testing.T) {
+	s := load(t, `script:
+  - {call: {tool: docs__search}, expect: {tool: docs__save}}
+  - {calls: [{tool: docs__save, args: {n: 1.50}}, {tool: docs__save, arguments: "", id: ""}], expect_message: {lacks: x}}
+  - {call: {tool: docs__gone}}
+`)
+	data, err := strictjson.Encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored llm.Script
+	if err := strictjson.Decode(data, &stored); err != nil {
+		t.Fatal(err)
+	}
+	for turn := range 4 {
+		want, wantErr := s.Turn(t.Context(), request(turn, "", ""))
+		got, gotErr := stored.Turn(t.Context(), request(turn, "", ""))
+		if fmt.Sprint(got, gotErr) != fmt.Sprint(want, wantErr) {
+			t.Errorf("turn %d: %v, %v; want %v, %v", turn+1, got, gotErr, want, wantErr)
+		}
 	}
 }

@@ -145,7 +145,7 @@ func (c *Call) text() string {
 	switch {
 	case c.Arguments != nil:
 		return *c.Arguments
-	case c.Args != nil:
+	case len(c.Args) > 0:
 		return string(c.Args)
 	}
 	return "{}"
