@@ -26,7 +26,7 @@ func (s *stepper) approve(e Approve) (Row, error) {
 		return "", err
 	}
 	for _, g := range c.Grants {
-		if g.Key == by.ID() {
+		if g.Key == by.ID() || g.Approver == by.Name { // one person's old and new key are one approver
 			return "", refuse(CodeTwice, "%s has signed this candidate already", by.Name)
 		}
 	}
