@@ -81,6 +81,38 @@ func TestDocs_LinksLeadToFilesThatExist(t *testing.T) {
 	})
 }
 
+// Documents name code: files and folders that exist, tests that are there.
+func TestDocs_TheCodeThatTheyNameExists(t *testing.T) {
+	tests := map[string]bool{}
+	each(t, func(name string, data []byte) {
+		for _, m := range regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`).FindAllSubmatch(data, -1) {
+			tests[string(m[1])] = true
+		}
+	})
+	files := regexp.MustCompile("`((?:[a-z.]+/)*[a-z_0-9]+_?[a-z]*\\.go|(?:[a-z]+/)+)`")
+	named := regexp.MustCompile("`(Test[A-Za-z0-9]+_[A-Za-z0-9_]+)`")
+	each(t, func(name string, data []byte) {
+		if path.Ext(name) != ".md" {
+			return
+		}
+		for _, m := range files.FindAllSubmatch(data, -1) {
+			if of := string(m[1]); !perishable[of] {
+				if _, err := os.Stat(of); err != nil {
+					t.Errorf("%s names %s: %v", name, of, err)
+				}
+			}
+		}
+		for _, m := range named.FindAllSubmatch(data, -1) {
+			if !tests[string(m[1])] && name != "docs/style.md" {
+				t.Errorf("%s names the test %s, which is not there", name, m[1])
+			}
+		}
+	})
+}
+
+// perishable are folders that exist only where something has run.
+var perishable = map[string]bool{"bin/": true, "dist/": true, "sources/": true, "reports/": true, "locks/": true, "ledger/": true, "servers/": true}
+
 // What belongs to somebody's workplace rather than to the project. The words are put
 // together here so that this file does not hold them.
 func TestRepository_HoldsNothingOfAWorkplace(t *testing.T) {
