@@ -1,10 +1,11 @@
-//go:build !unix
+//go:build !linux && !darwin
 
 package terminal
 
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"strings"
 )
@@ -30,4 +31,8 @@ func (c Console) line(ctx context.Context) (string, error) {
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
+}
+
+func hide(int) (show func(), err error) {
+	return nil, errors.New("this system's terminal cannot hide what is typed")
 }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin
 
 package terminal
 
@@ -63,4 +63,20 @@ func readable(fds ...int) error {
 			return err
 		}
 	}
+}
+
+// hide turns the echo off, and gives what turns it on again.
+func hide(fd int) (show func(), err error) {
+	was, err := unix.IoctlGetTermios(fd, getSettings)
+	if err != nil {
+		return nil, err
+	}
+	hidden := *was
+	hidden.Lflag &^= unix.ECHO
+	hidden.Lflag |= unix.ICANON | unix.ISIG
+	hidden.Iflag |= unix.ICRNL
+	if err := unix.IoctlSetTermios(fd, setSettings, &hidden); err != nil {
+		return nil, err
+	}
+	return func() { _ = unix.IoctlSetTermios(fd, setSettings, was) }, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -28,9 +29,10 @@ type Pending struct {
 	Recipients           []string // names of the arguments that say whom it reaches
 }
 
-// longestInline is how many characters of an argument are repeated in the block next
-// to the question; longer ones stand there by size and digest.
-const longestInline = 80
+// plain is an argument that is repeated in the block next to the question, such as a
+// file name or a recipient: it cannot look like anything else of the block. All others
+// stand there by size and digest.
+var plain = regexp.MustCompile(`^[A-Za-z0-9._@/:+-]{1,80}$`)
 
 // Write shows the candidate: first what the model proposed, every argument in full,
 // as untrusted text behind its gutter; last, next to the question, what a signature
@@ -165,9 +167,8 @@ func factName(name string) string {
 func (p Pending) fact(a argument) string {
 	digest := strictjson.Digest([]byte(a.text))
 	s := fmt.Sprintf("%s, sha256 %s", count(len(a.text), "byte"), digest)
-	if utf8.RuneCountInString(a.text) <= longestInline && !strings.Contains(a.text, "\n") {
-		shown, _ := Inline(a.text)
-		s = shown + " · " + s
+	if plain.MatchString(a.text) {
+		s = a.text + " · " + s
 	}
 	return s
 }

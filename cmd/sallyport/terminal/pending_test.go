@@ -119,6 +119,18 @@ func TestPending_LastComesWhatTheSignatureIsBoundTo(t *testing.T) {
 	}
 }
 
+func TestPending_RepeatsOnlyPlainArgumentsNextToTheQuestion(t *testing.T) {
+	sly := "a.md · 4 bytes, sha256 " + hex64
+	screen := show(t, pending(t, map[string]any{"filename": sly, "to": "ann@example.org"}), 0)
+	_, facts, _ := strings.Cut(screen, "── What an approval allows")
+	if strings.Contains(facts, "a.md ·") {
+		t.Errorf("an argument passes for facts:\n%s", facts)
+	}
+	if !strings.Contains(facts, ".to         ann@example.org · 15 bytes, sha256 ") {
+		t.Errorf("a plain argument is not repeated:\n%s", facts)
+	}
+}
+
 func TestPending_CountsWhatItEscapes(t *testing.T) {
 	screen := show(t, pending(t, map[string]any{"filename": "r.md", "content": "a\u202Eb\u200b"}), 0)
 	if want := "content (text, 4 characters, 8 bytes, 2 characters shown as ⟦…⟧)"; !strings.Contains(screen, want) {

@@ -82,3 +82,25 @@ func (c Console) Ask(ctx context.Context, question string) (Answer, error) {
 
 // longestLine bounds what is read as an answer; more is not "approve" anyway.
 const longestLine = 4096
+
+// Secret writes the prompt and reads one line without showing it. It returns
+// ctx.Err() when ctx is done first. Only a terminal is asked.
+func (c Console) Secret(ctx context.Context, prompt string) ([]byte, error) {
+	if !c.Interactive() {
+		return nil, errors.New("ask for a passphrase: there is no terminal")
+	}
+	show, err := hide(int(c.In.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("ask for a passphrase: %w", err)
+	}
+	defer show()
+	if _, err := io.WriteString(c.Out, prompt); err != nil {
+		return nil, fmt.Errorf("ask for a passphrase: %w", err)
+	}
+	line, err := c.line(ctx)
+	_, _ = io.WriteString(c.Out, "\n")
+	if err != nil {
+		return nil, fmt.Errorf("read the passphrase: %w", err)
+	}
+	return []byte(strings.TrimSuffix(line, "\r")), nil
+}

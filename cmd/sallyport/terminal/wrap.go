@@ -61,3 +61,9 @@ func breadth(r rune) int {
 	}
 	return 2
 }
+
+// Untrusted writes text that somebody else wrote, escaped and behind the gutter.
+func Untrusted(w io.Writer, text string, width int) error {
+	_, err := untrusted(w, text, width)
+	return err
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/terminal"
+)
+
+// app is one invocation: its streams, its global flags, and how it is to end.
+type app struct {
+	in, out, errs *os.File
+
+	stateDir   string // --state
+	configFile string // --config
+	logFile    string // --log-file
+	noInput    bool   // --no-input
+	output     format // -o
+
+	began bool   // the arguments were understood
+	code  exit   // where no error says otherwise
+	next  string // what to do after an interruption
+
+	mu   sync.Mutex
+	last func() // done before the process ends at once
+}
+
+// lastly says what is done even if the process must end at once.
+func (a *app) lastly(do func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = do
+}
+
+// atOnce is the last thing before the process ends at once.
+func (a *app) atOnce() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last != nil {
+		a.last()
+	}
+}
+
+// root is the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sallyport",
+		Short: "An agent proposes; a person signs exactly those bytes; then it happens, once.",
+		Long: `sallyport runs a model as an agent over tool servers. The model can only propose.
+What writes waits until a person has signed exactly those bytes, and a journal keeps
+every step, so that nothing is lost and nothing happens twice.
+
+Start with: sallyport demo`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.stateDir, "state", "", "state `DIR` (default: $XDG_STATE_HOME/sallyport)")
+	flags.StringVar(&a.configFile, "config", "", "configuration `FILE` (default: sallyport.yaml beside the file or above it)")
+	flags.StringVar(&a.logFile, "log-file", "", "append the JSON log to `FILE`; - is stderr (default: in the state directory)")
+	flags.BoolVar(&a.noInput, "no-input", false, "never ask; park instead")
+	flags.VarP(&a.output, "output", "o", "output `FORMAT`: table, json or jsonl")
+	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
+		if err := a.formatFits(c); err != nil {
+			return err
+		}
+		a.began = true
+		return nil
+	}
+	root.AddCommand(
+		a.demoCommand(), a.runCommand(), a.runsCommand(), a.showCommand(), a.journalCommand(),
+		a.approvalsCommand(), a.approveCommand(), a.rejectCommand(),
+		a.resumeCommand(), a.pauseCommand(), a.cancelCommand(),
+		a.acceptCommand(), a.graphCommand(), a.keysCommand(), a.mcpCommand(), a.versionCommand(), exitCodesTopic(),
+	)
+	return root
+}
+
+// exitCodesTopic is a help topic: a command without anything to run.
+func exitCodesTopic() *cobra.Command {
+	var b strings.Builder
+	for _, e := range exits {
+		fmt.Fprintf(&b, "%4d  %s\n", e.code, e.means)
+	}
+	return &cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: strings.TrimRight(b.String(), "\n")}
+}
+
+// console is the terminal to ask on; it may not be one.
+func (a *app) console() terminal.Console { return terminal.Console{In: a.in, Out: a.errs} }
+
+// asks reports whether there is somebody to ask.
+func (a *app) asks() bool { return !a.noInput && a.console().Interactive() }
+
+// say writes a line for people.
+func (a *app) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.errs, format+"\n", args...) // stderr is nobody's data
+}
+
+// statePath is the state directory: the flag, else XDG_STATE_HOME. It is absolute and
+// need not exist.
+func (a *app) statePath() (string, error) {
+	if a.stateDir != "" {
+		return filepath.Abs(a.stateDir)
+	}
+	base, err := xdg("XDG_STATE_HOME", ".local/state")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(base, "sallyport"), nil
+}
+
+// configHome is where the user's own configuration and keys are.
+func configHome() (string, error) {
+	base, err := xdg("XDG_CONFIG_HOME", ".config")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(base, "sallyport"), nil
+}
+
+// xdg is a base directory of the XDG specification: the variable if it holds an
+// absolute path, else the default below the home directory.
+func xdg(variable, below string) (string, error) {
+	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
+		return dir, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil || home == "" {
+		return "", usage("set "+variable+" to an absolute path", "find the home directory: %w", errors.Join(err, errors.New("HOME is not set")))
+	}
+	return filepath.Join(home, below), nil
+}

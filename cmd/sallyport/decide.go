@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/agent"
+	"sallyport/cmd/sallyport/terminal"
+	"sallyport/scenarios"
+)
+
+// decision is how a person decides on the command line.
+type decision struct {
+	sha256   string
+	as       string
+	signed   bool
+	noResume bool
+}
+
+func (a *app) approveCommand() *cobra.Command {
+	var d decision
+	c := &cobra.Command{
+		Use: "approve RUN", Short: "Show the pending candidate in full, ask, and sign exactly its bytes", Args: cobra.ExactArgs(1),
+		Long: `Show what the run waits for, in full, and ask. The line approve signs exactly these
+bytes; anything else refuses them for good. Without a terminal nothing is asked:
+then --sha256 must name the bytes, as "sallyport approvals" and "show" print it.
+
+Afterwards the run is served here until it ends or waits again, unless another
+process serves it (then its journal is followed) or --no-resume is given.`,
+		ValidArgsFunction: a.completeRuns(agent.Filter{State: agent.StateAwaitingApproval}),
+		RunE:              func(c *cobra.Command, args []string) error { return a.approve(c.Context(), args[0], d) },
+	}
+	c.Flags().StringVar(&d.sha256, "sha256", "", "approve without being asked: the `DIGEST` of the exact argument bytes")
+	c.Flags().StringVar(&d.as, "as", "", "sign with the key called `NAME`")
+	c.Flags().BoolVar(&d.noResume, "no-resume", false, "decide only; do not serve the run")
+	return c
+}
+
+func (a *app) rejectCommand() *cobra.Command {
+	var d decision
+	c := &cobra.Command{
+		Use: "reject RUN", Short: "Show the pending candidate in full and refuse it for good", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeRuns(agent.Filter{State: agent.StateAwaitingApproval}),
+		RunE:              func(c *cobra.Command, args []string) error { return a.reject(c.Context(), args[0], d) },
+	}
+	c.Flags().BoolVar(&d.signed, "signed", false, "sign the refusal, so that it is recorded under your key's name")
+	c.Flags().StringVar(&d.as, "as", "", "sign with the key called `NAME`; implies --signed")
+	c.Flags().BoolVar(&d.noResume, "no-resume", false, "decide only; do not serve the run")
+	return c
+}
+
+// deciding shows the pending candidate of a run and lets decide make of it what it
+// does; then the run goes on.
+func (a *app) deciding(ctx context.Context, id string, d decision,
+	decide func(*desk, agent.Run) (agent.Delivery, error),
+) error {
+	return a.atDesk(id, d.as, func(desk *desk) error {
+		run, _, err := load(ctx, desk.host.Engine, id)
+		if err != nil {
+			return err
+		}
+		if run.State != agent.StateAwaitingApproval {
+			return fail(exitDenied, "see: sallyport show "+id, "decide on run %s: no candidate is pending: the run is %s", id, stateWords(run))
+		}
+		if err := desk.show(ctx, run); err != nil {
+			return err
+		}
+		delivery, err := decide(desk, run)
+		if err != nil {
+			return err
+		}
+		return a.decided(ctx, desk, delivery, d.noResume)
+	})
+}
+
+// stateWords says where a run is, and why it ended.
+func stateWords(run agent.Run) string {
+	if run.Reason != "" {
+		return fmt.Sprintf("%s (%s)", run.State, run.Reason)
+	}
+	return string(run.State)
+}
+
+func (a *app) approve(ctx context.Context, id string, d decision) error {
+	return a.deciding(ctx, id, d, func(desk *desk, run agent.Run) (agent.Delivery, error) {
+		digest := run.Call.Candidate.Arguments
+		switch {
+		case d.sha256 != "" && d.sha256 != digest:
+			return agent.Delivery{}, fail(exitDenied, "look at the candidate again; the digest to name is the one of its arguments",
+				"approve run %s: the pending candidate has sha256 %s, not %q", id, digest, d.sha256)
+		case d.sha256 == "" && !a.asks():
+			return agent.Delivery{}, fail(exitParked, desk.command("approve", id, "--sha256", digest),
+				"approve run %s: there is nobody to ask, and no --sha256", id)
+		case d.sha256 == "":
+			answer, err := a.askOnce(ctx, desk, run)
+			if err != nil {
+				return agent.Delivery{}, err
+			}
+			if answer != terminal.Approved {
+				return scenarios.Refusal(run, desk.host.Actor), nil
+			}
+		}
+		key, err := desk.signer(ctx, run)
+		if err != nil {
+			return agent.Delivery{}, err
+		}
+		return scenarios.Approval(run, key, time.Now())
+	})
+}
+
+// askOnce asks about a candidate that was shown just now; that the run moves on
+// meanwhile is an error here.
+func (a *app) askOnce(ctx context.Context, desk *desk, run agent.Run) (terminal.Answer, error) {
+	answer, err := desk.askOf(ctx, run)
+	if err == nil && answer == terminal.Withdrawn {
+		err = fail(exitDenied, "see: sallyport show "+run.ID, "approve run %s: it has moved on, or the candidate has expired", run.ID)
+	}
+	return answer, err
+}
+
+func (a *app) reject(ctx context.Context, id string, d decision) error {
+	return a.deciding(ctx, id, d, func(desk *desk, run agent.Run) (agent.Delivery, error) {
+		if !d.signed && d.as == "" {
+			return scenarios.Refusal(run, desk.host.Actor), nil
+		}
+		key, err := desk.signer(ctx, run)
+		if err != nil {
+			return agent.Delivery{}, err
+		}
+		return scenarios.SignedRefusal(run, key, time.Now())
+	})
+}
+
+// decided hands a decision in and goes on with the run.
+func (a *app) decided(ctx context.Context, desk *desk, delivery agent.Delivery, noResume bool) error {
+	v, err := desk.host.Engine.Deliver(ctx, desk.run, delivery)
+	if err != nil {
+		return fmt.Errorf("deliver the decision to run %s: %w", desk.run, err)
+	}
+	if v.Refusal != nil {
+		return refused(desk.run, v.Refusal)
+	}
+	a.say("Run %s: %s.", desk.run, v.Row)
+	if v.Row == agent.RowEndorsed {
+		a.say("Another approver must sign too: %s", desk.command("approve", desk.run, "--as", "NAME"))
+		a.code = exitParked
+		return nil
+	}
+	if noResume {
+		return nil
+	}
+	return desk.goOn(ctx)
+}
+
+// refused is the failure of a decision that the run did not take.
+func refused(run string, why *agent.Refusal) error {
+	code := exitDenied
+	if why.Code == agent.CodeKey || why.Code == agent.CodeForged {
+		code = exitNoKey
+	}
+	return fail(code, "see: sallyport show "+run, "decide on run %s: %w", run, why)
+}
+
+// goOn attends to the run after a command, and ends with its exit code.
+func (d *desk) goOn(ctx context.Context) error {
+	run, err := d.attend(ctx)
+	if err != nil {
+		return d.interrupted(run, err)
+	}
+	d.app.code = d.report(run)
+	return d.app.result(ctx, d.host.Engine, run)
+}
+
+// interrupted adds to an error how to go on with the run that it left behind.
+func (d *desk) interrupted(run agent.Run, err error) error {
+	code, next := codeOf(err)
+	if code == exitFailed && run.State == agent.StateNeedsVerification {
+		code = exitUnknown
+	}
+	if next == "" && run.State.Open() {
+		next = d.command("resume", run.ID)
+	}
+	return &failure{code: code, err: err, next: next}
+}

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/agent"
+	"sallyport/cmd/sallyport/terminal"
+	"sallyport/scenarios"
+)
+
+// The commands that look: runs, show, journal, approvals. They change nothing.
+
+type runRow struct{ agent.Summary }
+
+func (r runRow) cells() []string {
+	state := string(r.State)
+	if r.Held {
+		state += " (paused)"
+	}
+	reason := r.Reason
+	if r.Unknown {
+		reason = strings.TrimSpace(reason + " OUTCOME UNKNOWN")
+	}
+	return []string{r.ID, state, r.Tool, clock(r.Started), clock(r.Updated), reason}
+}
+
+func (a *app) runsCommand() *cobra.Command {
+	var filter agent.Filter
+	var state string
+	c := &cobra.Command{
+		Use: "runs", Short: "List the runs, newest first", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			filter.State = agent.State(state)
+			if err := knownState(filter.State); err != nil {
+				return err
+			}
+			rows, err := a.summaries(c.Context(), filter)
+			if err != nil {
+				return err
+			}
+			if len(rows) == 0 {
+				a.say("No runs.")
+			}
+			return list(a, []string{"RUN", "STATE", "TOOL", "STARTED", "UPDATED", ""}, rows)
+		},
+	}
+	c.Flags().BoolVar(&filter.Open, "open", false, "only runs that have not ended")
+	c.Flags().StringVar(&state, "in", "", "only runs in this `STATE`")
+	c.Flags().IntVar(&filter.Limit, "limit", 0, "at most `N` runs; 0 is all")
+	return c
+}
+
+func knownState(s agent.State) error {
+	if s == agent.StateNone {
+		return nil
+	}
+	names := make([]string, 0, len(agent.States()))
+	for _, known := range agent.States() {
+		if s == known {
+			return nil
+		}
+		names = append(names, string(known))
+	}
+	return usage("states are "+strings.Join(names, ", "), "list runs in state %q: there is no such state", string(s))
+}
+
+// summaries lists runs; no state directory is no runs.
+func (a *app) summaries(ctx context.Context, filter agent.Filter) ([]runRow, error) {
+	var rows []runRow
+	err := a.reading(func(e agent.Engine) error {
+		found, err := e.List(ctx, filter)
+		for _, s := range found {
+			rows = append(rows, runRow{s})
+		}
+		return err
+	})
+	if errors.Is(err, agent.ErrNoRun) {
+		return nil, nil
+	}
+	return rows, err
+}
+
+// pendingRow is a candidate that waits.
+type pendingRow struct {
+	Run       string    `json:"run"`
+	Tool      string    `json:"tool"`
+	SHA256    string    `json:"sha256"` // of the exact argument bytes: what approve --sha256 takes
+	Bytes     int64     `json:"bytes"`
+	Candidate string    `json:"candidate"`
+	Expires   time.Time `json:"expires"`
+	Needed    int       `json:"needed"`
+	Signed    []string  `json:"signed"`
+	Paused    bool      `json:"paused,omitempty"`
+}
+
+func (p pendingRow) cells() []string {
+	signed := fmt.Sprintf("%d of %d", len(p.Signed), p.Needed)
+	return []string{p.Run, p.Tool, p.SHA256, fmt.Sprint(p.Bytes), clock(p.Expires), signed}
+}
+
+func pendingOf(run agent.Run) pendingRow {
+	tool, _ := run.Spec.Tool(run.Call.Proposal.Tool)
+	return pendingRow{
+		Run: run.ID, Tool: tool.Name, SHA256: run.Call.Candidate.Arguments, Bytes: run.Call.Candidate.Bytes,
+		Candidate: run.Call.Candidate.ID, Expires: run.Deadline, Needed: tool.Approvers, Signed: signers(run), Paused: run.Held,
+	}
+}
+
+func signers(run agent.Run) []string {
+	names := []string{}
+	for _, g := range run.Call.Grants {
+		names = append(names, g.Approver)
+	}
+	return names
+}
+
+func (a *app) approvalsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "approvals", Short: "List the candidates that wait for a person", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var rows []pendingRow
+			err := a.reading(func(e agent.Engine) error {
+				waiting, err := e.List(c.Context(), agent.Filter{State: agent.StateAwaitingApproval})
+				for _, s := range waiting {
+					run, _, err := load(c.Context(), e, s.ID)
+					if err != nil {
+						return err
+					}
+					if run.State == agent.StateAwaitingApproval {
+						rows = append(rows, pendingOf(run))
+					}
+				}
+				return err
+			})
+			if err != nil && !errors.Is(err, agent.ErrNoRun) {
+				return err
+			}
+			if len(rows) == 0 {
+				a.say("Nothing waits for approval.")
+			}
+			return list(a, []string{"RUN", "TOOL", "SHA256", "BYTES", "EXPIRES", "SIGNED"}, rows)
+		},
+	}
+}
+
+// shown is what `show` tells of a run.
+type shown struct {
+	agent.Summary
+	Model   string       `json:"model,omitempty"`
+	Config  string       `json:"config"`
+	Budget  agent.Budget `json:"budget"`
+	Used    agent.Budget `json:"used"`
+	Calls   []callRow    `json:"calls"`
+	Pending *pendingRow  `json:"pending,omitempty"`
+	Answer  string       `json:"answer,omitempty"` // untrusted: the model's words
+	Noted   int          `json:"noted,omitempty"`  // deliveries that were refused
+}
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show RUN", Short: "Show a run: its state, its calls, what it waits for", Args: cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeRuns(agent.Filter{}),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.reading(func(e agent.Engine) error {
+				s, err := showRun(c.Context(), e, args[0])
+				if err != nil {
+					return err
+				}
+				if a.output != formatTable {
+					return a.json(s, a.output == formatJSON)
+				}
+				return a.showTable(s)
+			})
+		},
+	}
+}
+
+func showRun(ctx context.Context, e agent.Engine, id string) (shown, error) {
+	run, entries, err := load(ctx, e, id)
+	if err != nil {
+		return shown{}, err
+	}
+	s := shown{
+		Summary: agent.Summarize(run, entries[0].Time), Model: run.Spec.Model, Config: run.Spec.Config, Budget: run.Budget,
+		Used:  agent.Budget{Calls: run.Used.Calls, Turns: run.Used.Turns, Tokens: run.Used.Tokens, Wall: int64(run.Used.Wall / time.Second)},
+		Noted: run.Noted,
+	}
+	told, err := scenarios.Calls(entries)
+	if err != nil {
+		return s, err
+	}
+	for _, c := range told {
+		s.Calls = append(s.Calls, callRow{c})
+	}
+	if s.Answer, err = answer(ctx, e, run); err != nil && !errors.Is(err, agent.ErrNoBody) {
+		return s, err
+	}
+	if run.State == agent.StateAwaitingApproval {
+		p := pendingOf(run)
+		s.Pending = &p
+	}
+	return s, nil
+}
+
+func (a *app) showTable(s shown) error {
+	line := func(name, format string, args ...any) {
+		_ = a.print("%-9s %s\n", name, terminal.Line(fmt.Sprintf(format, args...))) // list reports a broken stdout
+	}
+	line("run", "%s", s.ID)
+	line("state", "%s", strings.Join(runRow{s.Summary}.cells()[1:2], ""))
+	if s.Reason != "" {
+		line("reason", "%s", s.Reason)
+	}
+	if s.Unknown {
+		line("unknown", "the outcome of a write; a person must find out")
+	}
+	line("started", "%s", clock(s.Started))
+	line("updated", "%s", clock(s.Updated))
+	line("used", "%d of %d calls, %d of %d turns, %d of %d tokens, %d of %d s",
+		s.Used.Calls, s.Budget.Calls, s.Used.Turns, s.Budget.Turns, s.Used.Tokens, s.Budget.Tokens, s.Used.Wall, s.Budget.Wall)
+	if p := s.Pending; p != nil {
+		line("waits", "%s, sha256 %s, until %s", p.Tool, p.SHA256, clock(p.Expires))
+	}
+	if err := a.print("\n"); err != nil {
+		return err
+	}
+	if err := list(a, []string{"TOOL", "STATUS", "CLASS", "ARGUMENTS SHA256", ""}, s.Calls); err != nil {
+		return err
+	}
+	if s.Answer == "" {
+		return nil
+	}
+	if err := a.print("\nThe model's answer (untrusted):\n"); err != nil {
+		return err
+	}
+	return terminal.Untrusted(a.out, s.Answer, 0)
+}
+
+func (a *app) journalCommand() *cobra.Command {
+	var follow bool
+	c := &cobra.Command{
+		Use: "journal RUN", Short: "Print a run's journal, checked entry by entry", Args: cobra.ExactArgs(1),
+		Long: `Print a run's journal. Every entry is checked on the way: the hash chain, the
+signatures, and that the state machine comes to the same state again. With -o jsonl
+the entries are printed exactly as they are stored.`,
+		ValidArgsFunction: a.completeRuns(agent.Filter{}),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.reading(func(e agent.Engine) error { return a.journal(c.Context(), e, args[0], follow) })
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "wait for more until the run ends")
+	return c
+}
+
+func (a *app) journal(ctx context.Context, e agent.Engine, id string, follow bool) error {
+	if err := agent.CheckRunID(id); err != nil {
+		return usage("list the runs with: sallyport runs", "%w", err)
+	}
+	var run agent.Run
+	for entry, err := range e.Journal(ctx, id, 1, follow) {
+		if err != nil {
+			return fmt.Errorf("read run %s: %w", id, err)
+		}
+		if run, err = agent.Apply(run, entry); err != nil {
+			return err
+		}
+		if err := a.entry(entry); err != nil {
+			return err
+		}
+	}
+	if run.Seq == 0 {
+		return fmt.Errorf("read run %s: %w", id, agent.ErrNoRun)
+	}
+	if a.output == formatJSON {
+		return a.print("]\n")
+	}
+	return nil
+}
+
+func (a *app) entry(e agent.Entry) error {
+	switch a.output {
+	case formatJSONL:
+		return a.print("%s\n", e.Bytes())
+	case formatJSON:
+		lead := "["
+		if e.Seq > 1 {
+			lead = ","
+		}
+		return a.print("%s%s\n", lead, e.Bytes())
+	}
+	return a.print("%s\n", entryLine(e))
+}
+
+// entryLine is one line of a journal for people, and of progress.
+func entryLine(e agent.Entry) string {
+	what, where := string(e.Row), string(e.State)
+	switch e.Kind {
+	case agent.EntryEvent:
+	case agent.EntryNoted:
+		what, where = "refused", string(e.Event)
+	case agent.EntryAttempt:
+		what, where = "attempt", fmt.Sprintf("effect %d", e.Effect)
+	case agent.EntryErased:
+		what, where = "erased", e.Body.SHA256
+	}
+	line := fmt.Sprintf("%4d  %s  %-17s %-18s %s", e.Seq, e.Time.Local().Format("15:04:05.000"), what, where, terminal.Line(detail(e)))
+	return strings.TrimRight(line, " ")
+}
+
+// completeRuns completes run ids.
+func (a *app) completeRuns(filter agent.Filter) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		rows, err := a.summaries(c.Context(), filter)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ids := make([]string, len(rows))
+		for i, r := range rows {
+			ids[i] = r.ID + "\t" + string(r.State)
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"sallyport/cmd/sallyport/terminal"
+)
+
+// format is the value of -o.
+type format string
+
+// The formats. Table is for people and may change; json and jsonl are for programs.
+const (
+	formatTable   format = "table"
+	formatJSON    format = "json"
+	formatJSONL   format = "jsonl"
+	formatMermaid format = "mermaid"
+	formatDot     format = "dot"
+)
+
+var formats = []format{formatTable, formatJSON, formatJSONL}
+
+// formatsKey annotates a command that has formats of its own.
+const formatsKey = "formats"
+
+// Set implements the flag.
+func (f *format) Set(s string) error {
+	if !slices.Contains(append(slices.Clone(formats), formatMermaid, formatDot), format(s)) {
+		return fmt.Errorf("there is no format %q", s)
+	}
+	*f = format(s)
+	return nil
+}
+
+// String implements the flag.
+func (f *format) String() string { return string(*f) }
+
+// Type implements the flag.
+func (f *format) Type() string { return "FORMAT" }
+
+// formatFits refuses a format that the command does not have, and fills in the
+// default, which is the first.
+func (a *app) formatFits(c *cobra.Command) error {
+	fits := make([]string, len(formats))
+	for i, f := range formats {
+		fits[i] = string(f)
+	}
+	if own, ok := c.Annotations[formatsKey]; ok {
+		fits = strings.Fields(own)
+	}
+	switch {
+	case a.output == "":
+		a.output = format(fits[0])
+	case !slices.Contains(fits, string(a.output)):
+		return fmt.Errorf("-o %s: this command writes %s", a.output, strings.Join(fits, ", "))
+	}
+	return nil
+}
+
+// row is one thing that a command lists: as JSON it is itself, in a table its cells.
+type row interface{ cells() []string }
+
+// list writes rows in the chosen format.
+func list[R row](a *app, head []string, rows []R) error {
+	switch a.output {
+	case formatJSON:
+		if rows == nil {
+			rows = []R{}
+		}
+		return a.json(rows, true)
+	case formatJSONL:
+		for _, r := range rows {
+			if err := a.json(r, false); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	if len(rows) > 0 {
+		fmt.Fprintln(w, strings.Join(head, "\t"))
+	}
+	for _, r := range rows {
+		cells := r.cells()
+		for i := range cells {
+			cells[i] = terminal.Line(cells[i])
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	return nil
+}
+
+// json writes one value, on one line or indented.
+func (a *app) json(v any, indent bool) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	if indent {
+		enc.SetIndent("", "  ")
+	}
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// print writes lines of a table or text.
+func (a *app) print(format string, args ...any) error {
+	if _, err := fmt.Fprintf(a.out, format, args...); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}

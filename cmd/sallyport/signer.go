@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"sallyport/agent"
+	"sallyport/tools/grant"
+)
+
+// signer picks the key that a decision is signed with: the one called as, or else the
+// only one, in the user's keys or those of the state directory, that the run knows and
+// that has not signed this candidate yet.
+func (a *app) signer(as, stateDir string) func(context.Context, agent.Run) (grant.PrivateKey, error) {
+	return func(ctx context.Context, run agent.Run) (grant.PrivateKey, error) {
+		home, err := configHome()
+		if err != nil {
+			return grant.PrivateKey{}, err
+		}
+		var rows []keyRow
+		for _, dir := range []string{filepath.Join(home, keysBelow), filepath.Join(stateDir, keysBelow)} {
+			found, err := keysIn(dir)
+			if err != nil {
+				return grant.PrivateKey{}, err
+			}
+			rows = append(rows, found...)
+		}
+		row, err := pickKey(rows, as, run, time.Now())
+		if err != nil {
+			return grant.PrivateKey{}, err
+		}
+		return a.unlock(ctx, row)
+	}
+}
+
+const makeKey = "make one with: sallyport keys new; runs that begin after that know it"
+
+// pickKey chooses among the keys that are there.
+func pickKey(rows []keyRow, as string, run agent.Run, now time.Time) (keyRow, error) {
+	if as != "" {
+		rows = slices.DeleteFunc(rows, func(r keyRow) bool { return r.Name != as })
+		if len(rows) == 0 {
+			return keyRow{}, fail(exitNoKey, "list your keys with: sallyport keys list", "sign for run %s: there is no key %q", run.ID, as)
+		}
+		if p := rows[0].Problem; p != "" {
+			return keyRow{}, fail(exitNoKey, "mend or remove "+rows[0].Path, "sign for run %s: key %q: %s", run.ID, as, p)
+		}
+	}
+	known := slices.DeleteFunc(slices.Clone(rows), func(r keyRow) bool { return !approves(run, r, now) })
+	switch {
+	case len(rows) == 0:
+		return keyRow{}, fail(exitNoKey, makeKey, "sign for run %s: you have no key", run.ID)
+	case len(known) == 0:
+		return keyRow{}, fail(exitNoKey, "its approvers are "+strings.Join(approverNames(run), ", "),
+			"sign for run %s: none of your keys (%s) is one of its approvers", run.ID, names(rows))
+	}
+	fresh := slices.DeleteFunc(slices.Clone(known), func(r keyRow) bool { return hasSigned(run, r) })
+	switch {
+	case len(fresh) == 0:
+		return keyRow{}, fail(exitDenied, "another approver must sign", "sign for run %s: %s has signed this candidate already", run.ID, names(known))
+	case len(fresh) > 1:
+		return keyRow{}, usage("choose one with --as NAME", "sign for run %s: several of your keys can: %s", run.ID, names(fresh))
+	}
+	return fresh[0], nil
+}
+
+// approves reports whether the run takes signatures of the key at that time.
+func approves(run agent.Run, key keyRow, now time.Time) bool {
+	return slices.ContainsFunc(run.Spec.Approvers, func(a agent.Approver) bool {
+		return a.Key == key.Public && key.Public != "" && (a.NotAfter.IsZero() || now.Before(a.NotAfter))
+	})
+}
+
+func hasSigned(run agent.Run, key keyRow) bool {
+	return run.Call != nil && slices.ContainsFunc(run.Call.Grants, func(g agent.Grant) bool { return g.Key == key.ID })
+}
+
+func approverNames(run agent.Run) []string {
+	var out []string
+	for _, a := range run.Spec.Approvers {
+		if k, err := grant.ParsePublicKey(a.Key); err == nil {
+			out = append(out, k.Name)
+		}
+	}
+	if len(out) == 0 {
+		return []string{"nobody"}
+	}
+	return out
+}
+
+func names(rows []keyRow) string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, r.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// unlock loads a private key and asks for its passphrase where it has one.
+func (a *app) unlock(ctx context.Context, row keyRow) (grant.PrivateKey, error) {
+	var passphrase []byte
+	if row.Encrypted {
+		if !a.asks() {
+			return grant.PrivateKey{}, fail(exitNoKey, "run it on a terminal", "unlock key %s: there is nobody to ask for its passphrase", row.Name)
+		}
+		var err error
+		if passphrase, err = a.console().Secret(ctx, "Passphrase of key "+row.Name+": "); err != nil {
+			return grant.PrivateKey{}, secretErr(ctx, err)
+		}
+	}
+	key, err := grant.LoadPrivateKey(row.Path, passphrase)
+	if err != nil {
+		return key, fail(exitNoKey, "", "unlock key %s: %w", row.Name, err)
+	}
+	return key, nil
+}

@@ -1,0 +1,174 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"sallyport/agent"
+	"sallyport/nodes"
+	"sallyport/tools"
+	"sallyport/tools/bridge"
+)
+
+// Host begins and serves runs on one engine. Its methods may be called by many
+// goroutines at once.
+type Host struct {
+	Engine agent.Engine
+	// StateDir holds the ledgers of builtin servers.
+	StateDir string
+	// Self is the path of the executable that builtin servers are started from.
+	Self string
+	// Actor names the operator in first entries.
+	Actor string
+	// Log takes one line per step of a call (SPEC C3).
+	Log zerolog.Logger
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Plan is a run that is to begin.
+type Plan struct {
+	Run       string // its id
+	Task      string
+	Setup     Setup
+	Approvers []agent.Approver
+	Budget    agent.Budget
+	Model     string // a label
+}
+
+// Discover asks every server of a setup for its tools, once, and closes them again.
+// Builtin servers do not start without the approvers' keys. It returns an
+// [Unreachable] if a required server cannot be discovered.
+func (h *Host) Discover(ctx context.Context, s Setup, approvers []agent.Approver) (bridge.Found, error) {
+	found, err := bridge.Discover(ctx, h.bridge(s, approvers))
+	if err != nil {
+		return found, fmt.Errorf("discover the tools: %w", err)
+	}
+	if missing := found.Missing(); len(missing) > 0 {
+		return found, &Unreachable{Problems: missing}
+	}
+	if problems := tools.CheckExposed(found.Exposed); len(problems) > 0 {
+		return found, fmt.Errorf("discover the tools: %w", problems[0])
+	}
+	return found, nil
+}
+
+// Unreachable says that required servers cannot be discovered: no run was created.
+type Unreachable struct{ Problems []bridge.Problem }
+
+// Error names the servers and the reasons, and the end of what each said.
+func (u *Unreachable) Error() string {
+	texts := make([]string, len(u.Problems))
+	for i, p := range u.Problems {
+		texts[i] = p.Error()
+		if p.Detail != "" {
+			texts[i] += ": " + strings.TrimSpace(p.Detail)
+		}
+	}
+	return "discover the tools: " + strings.Join(texts, "; ")
+}
+
+// Begin starts a run after one discovery, which it pins. Beginning an id twice with
+// the same plan and the same tools is once. Nothing is created if a required server
+// cannot be discovered.
+func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, error) {
+	if err := agent.CheckRunID(p.Run); err != nil {
+		return agent.Run{}, bridge.Found{}, err
+	}
+	found, err := h.Discover(ctx, p.Setup, p.Approvers)
+	if err != nil {
+		return agent.Run{}, found, err
+	}
+	p.Setup.Definitions = nil
+	for _, d := range found.Definitions {
+		p.Setup.Definitions = append(p.Setup.Definitions, d.Ref)
+	}
+	setup, err := p.Setup.body()
+	if err != nil {
+		return agent.Run{}, found, err
+	}
+	task := agent.NewBody([]byte(p.Task))
+	spec := agent.Spec{
+		Run: p.Run, Rules: agent.Rules, Task: task.Ref, Config: setup.Ref.String(), Model: p.Model,
+		Tools: found.Tools, Servers: found.Servers, Approvers: p.Approvers, Budget: p.Budget,
+	}
+	run, err := h.Engine.Start(ctx, spec, h.Actor, append([]agent.Body{task, setup}, found.Definitions...))
+	if err != nil {
+		return run, found, fmt.Errorf("begin run %s: %w", p.Run, err)
+	}
+	return run, found, nil
+}
+
+// Serve performs the effects of a run until it rests or has ended. It returns
+// [agent.ErrServed] if another does that.
+func (h *Host) Serve(ctx context.Context, run string) error {
+	return h.Engine.Serve(ctx, agent.ServeOptions{Runs: []string{run}}, func(r agent.Run) (agent.Nodes, error) {
+		return h.nodes(ctx, r)
+	})
+}
+
+// nodes makes the nodes of a run from what it was begun with.
+func (h *Host) nodes(ctx context.Context, run agent.Run) (agent.Nodes, error) {
+	s, err := ReadSetup(context.WithoutCancel(ctx), h.Engine, run)
+	if err != nil {
+		return nil, err
+	}
+	config := h.bridge(s, run.Spec.Approvers)
+	config.Definition = func(digest string) []byte {
+		data, err := h.Engine.Body(context.WithoutCancel(ctx), run.ID, s.definition(digest))
+		if err != nil {
+			return nil // the servers are asked again
+		}
+		return data
+	}
+	b, err := bridge.New(config, run.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("make the bridge of run %s: %w", run.ID, err)
+	}
+	script := s.Script
+	return nodes.New(nodes.Config{
+		Model: &script, Bridge: crossing{b}, System: s.System, Log: h.Log, Now: h.Now,
+	}), nil
+}
+
+func (h *Host) bridge(s Setup, approvers []agent.Approver) bridge.Config {
+	var keys []string
+	for _, a := range approvers {
+		keys = append(keys, a.Key)
+	}
+	return bridge.Config{
+		Servers: slices.Clone(s.Servers), Contracts: slices.Clone(s.Contracts),
+		Self: h.Self, StateDir: h.StateDir, Keys: keys, Log: h.Log, Now: h.Now,
+	}
+}
+
+// crossing lets the bridge be what the nodes need: each side names its own types.
+type crossing struct{ b *bridge.Bridge }
+
+func (c crossing) Prepare(ctx context.Context, call nodes.Call) (agent.Result, []agent.Body, error) {
+	return c.b.Prepare(ctx, bridge.Call(call))
+}
+
+func (c crossing) Send(ctx context.Context, call nodes.Call) (agent.Returned, []agent.Body, error) {
+	return c.b.Send(ctx, bridge.Call(call))
+}
+
+func (c crossing) ReadBack(ctx context.Context, call nodes.Call) (agent.Verified, []agent.Body, error) {
+	return c.b.ReadBack(ctx, bridge.Call(call))
+}
+
+func (c crossing) Exposed() []nodes.Tool {
+	exposed := c.b.Exposed()
+	out := make([]nodes.Tool, len(exposed))
+	for i, t := range exposed {
+		out[i] = nodes.Tool{Name: t.Name, Description: t.Description, Parameters: t.Parameters}
+	}
+	return out
+}
+
+func (c crossing) Close() error { return c.b.Close() }

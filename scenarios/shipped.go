@@ -1,0 +1,35 @@
+package scenarios
+
+import (
+	"embed"
+	"fmt"
+
+	"sallyport/scenarios/config"
+)
+
+// The scenarios that are shipped, with their configuration.
+//
+//go:embed research
+var shipped embed.FS
+
+// Demo loads the scenario that `sallyport demo` plays. It is part of the executable.
+func Demo() (*Scenario, error) {
+	const name, configuration = "research/demo.yaml", "research/" + config.FileName
+	data, err := shipped.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("load the demo: %w", err)
+	}
+	f, form, err := parse(name, data)
+	if err != nil {
+		return nil, fmt.Errorf("load the demo: %w", err)
+	}
+	text, err := shipped.ReadFile(configuration)
+	if err != nil {
+		return nil, fmt.Errorf("load the demo: %w", err)
+	}
+	c, err := config.Parse(configuration, text)
+	if err != nil {
+		return nil, fmt.Errorf("load the demo: %w", err)
+	}
+	return build(name, data, f, form, c)
+}

@@ -1,0 +1,245 @@
+package scenarios
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"sallyport/agent"
+	"sallyport/agent/embedded"
+	"sallyport/tools/bridge"
+	"sallyport/tools/grant"
+)
+
+// Stage is a scenario that is set up: a folder with a workspace and a state directory,
+// a key that approves in this run only, and the engine. Close it; then Remove it, or
+// leave it to whoever goes on with the run.
+type Stage struct {
+	Scenario *Scenario
+	Run      string // the id of the run
+	Dir      string // holds all that follows, unless the state directory is elsewhere
+	Desk     string // the workspace: sources/ and reports/
+	State    string // the state directory
+	Key      grant.PrivateKey
+	Host     *Host
+
+	scripted bool
+	closeLog func() error
+}
+
+// StageOptions say where a stage is set up.
+type StageOptions struct {
+	// Self is the executable that builtin servers are started from.
+	Self string
+	// Dir is the folder to make; empty is a temporary one. It must not exist, or be
+	// empty.
+	Dir string
+	// State is the state directory; empty is one within Dir.
+	State string
+	// Run is the id of the run; empty makes one of Name.
+	Run string
+	// Name begins the run id and the name of a temporary folder.
+	Name string
+	// Scripted says that no person decides: the key is pinned as scripted.
+	Scripted bool
+}
+
+// The folders of a stage.
+const (
+	deskFolder  = "desk"
+	stateFolder = "state"
+	keysFolder  = "keys"
+	logFolder   = "log"
+)
+
+// NewRunID makes a run id that begins with name.
+func NewRunID(name string) string {
+	id := make([]byte, 4)
+	_, _ = rand.Read(id) // never fails
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() == 40 {
+			break
+		}
+	}
+	slug := strings.TrimSuffix(b.String(), "-")
+	if slug == "" {
+		slug = "run"
+	}
+	return slug + "-" + hex.EncodeToString(id)
+}
+
+// SetUp makes the folders, the files of the workspace, the key and the engine. On
+// error nothing is left behind.
+func SetUp(s *Scenario, o StageOptions) (_ *Stage, err error) {
+	st := &Stage{Scenario: s, Run: o.Run, scripted: o.Scripted, closeLog: func() error { return nil }}
+	if st.Run == "" {
+		st.Run = NewRunID(o.Name)
+	}
+	made, err := st.makeDir(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, st.Close())
+			if made {
+				err = errors.Join(err, os.RemoveAll(st.Dir))
+			}
+		}
+	}()
+	if err := st.makeDesk(); err != nil {
+		return nil, err
+	}
+	if err := st.makeKey(); err != nil {
+		return nil, err
+	}
+	engine, err := embedded.Open(st.State, embedded.Config{Actor: actor})
+	if err != nil {
+		return nil, fmt.Errorf("open the state directory of the stage: %w", err)
+	}
+	st.Host = &Host{Engine: engine, StateDir: st.State, Self: o.Self, Actor: actor}
+	return st, st.openLog()
+}
+
+// actor names whoever begins a scenario's run.
+const actor = "scenario"
+
+// makeDir makes the folder of the stage, and says whether it is ours to remove.
+func (st *Stage) makeDir(o StageOptions) (bool, error) {
+	var err error
+	if o.Dir == "" {
+		if st.Dir, err = os.MkdirTemp("", "sallyport-"+o.Name+"-"); err != nil {
+			return false, fmt.Errorf("make a temporary folder: %w", err)
+		}
+		st.State = o.State
+		return true, st.places()
+	}
+	if st.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return false, fmt.Errorf("find the folder %q: %w", o.Dir, err)
+	}
+	left, err := os.ReadDir(st.Dir)
+	switch {
+	case err == nil && len(left) > 0:
+		return false, fmt.Errorf("set up in %q: %w", st.Dir, ErrNotEmpty)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("set up in %q: %w", st.Dir, err)
+	}
+	if err := os.MkdirAll(st.Dir, 0o700); err != nil {
+		return false, fmt.Errorf("set up in %q: %w", st.Dir, err)
+	}
+	st.State = o.State
+	return true, st.places()
+}
+
+// ErrNotEmpty: the folder to set up in holds something.
+var ErrNotEmpty = errors.New("the folder is not empty")
+
+func (st *Stage) places() error {
+	st.Desk = filepath.Join(st.Dir, deskFolder)
+	if st.State == "" {
+		st.State = filepath.Join(st.Dir, stateFolder)
+	}
+	var err error
+	st.State, err = filepath.Abs(st.State)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(st.State, keysFolder), 0o700)
+	}
+	if err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	return nil
+}
+
+// makeDesk makes the workspace and its files.
+func (st *Stage) makeDesk() error {
+	for _, below := range []string{"sources", "reports"} {
+		if err := os.MkdirAll(filepath.Join(st.Desk, below), 0o700); err != nil {
+			return fmt.Errorf("make the workspace: %w", err)
+		}
+	}
+	for name, text := range st.Scenario.Files {
+		if err := os.WriteFile(filepath.Join(st.Desk, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
+			return fmt.Errorf("make the workspace: %w", err)
+		}
+	}
+	return nil
+}
+
+// makeKey makes the key of this run. It goes into the state directory, so that
+// another process can go on with the run.
+func (st *Stage) makeKey() (err error) {
+	if st.Key, err = grant.NewPrivateKey(st.Run, nil); err != nil {
+		return fmt.Errorf("make a key for the run: %w", err)
+	}
+	path := filepath.Join(st.State, keysFolder, st.Run)
+	if err := st.Key.Save(path+".json", nil); err != nil {
+		return fmt.Errorf("make a key for the run: %w", err)
+	}
+	line := st.Key.Public().String() + "\n"
+	if err := os.WriteFile(path+".pub", []byte(line), 0o600); err != nil {
+		return fmt.Errorf("make a key for the run: %w", err)
+	}
+	return nil
+}
+
+// LogPath is the JSON log of the run.
+func (st *Stage) LogPath() string { return filepath.Join(st.State, logFolder, st.Run+".jsonl") }
+
+func (st *Stage) openLog() error {
+	if err := os.MkdirAll(filepath.Dir(st.LogPath()), 0o700); err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	f, err := os.OpenFile(st.LogPath(), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	st.closeLog = f.Close
+	st.Host.Log = zerolog.New(f).With().Timestamp().Logger()
+	return nil
+}
+
+// Begin discovers the tools and starts the run. It performs nothing.
+func (st *Stage) Begin(ctx context.Context) (agent.Run, bridge.Found, error) {
+	plan := st.Scenario.stagedPlan(st.Desk)
+	plan.Run = st.Run
+	plan.Approvers = []agent.Approver{{Key: st.Key.Public().String(), Scripted: st.scripted}}
+	return st.Host.Begin(ctx, plan)
+}
+
+// Close closes the engine and the log.
+func (st *Stage) Close() error {
+	var err error
+	if st.Host != nil {
+		err = st.Host.Engine.Close()
+	}
+	return errors.Join(err, st.closeLog())
+}
+
+// Remove removes the folder. A state directory elsewhere keeps the run, without the
+// key that was made for it.
+func (st *Stage) Remove() error {
+	key := filepath.Join(st.State, keysFolder, st.Run)
+	return errors.Join(removeIfThere(key+".json"), removeIfThere(key+".pub"), os.RemoveAll(st.Dir))
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
