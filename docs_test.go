@@ -111,7 +111,7 @@ func TestDocs_TheCodeThatTheyNameExists(t *testing.T) {
 }
 
 // perishable are folders that exist only where something has run.
-var perishable = map[string]bool{"bin/": true, "dist/": true, "sources/": true, "reports/": true, "locks/": true, "ledger/": true, "servers/": true}
+var perishable = map[string]bool{"bin/": true, "dist/": true, "sources/": true, "reports/": true, "locks/": true, "ledger/": true, "servers/": true, "keys/": true}
 
 // What belongs to somebody's workplace rather than to the project. The words are put
 // together here so that this file does not hold them.
