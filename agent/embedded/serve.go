@@ -21,6 +21,10 @@ const idleGap = time.Second
 // let go of, which nothing else shows.
 const rescan = time.Second
 
+// scanPause lies between two scans, so that many busy runs do not make one at each of
+// their commits.
+const scanPause = 5 * time.Millisecond
+
 // Serve implements [agent.Engine]. Each run is served in a goroutine of its own; one
 // that fails does not stop the others. A run that another process serves is a
 // [ServedError].
@@ -39,7 +43,7 @@ func (e *Engine) Serve(ctx context.Context, opts agent.ServeOptions, open func(a
 	if len(opts.Runs) > 0 {
 		return e.serveNamed(ctx, opts.Runs, open)
 	}
-	s := &server{engine: e, open: open, running: map[string]bool{}, aside: map[string]place{}, ended: make(chan served1)}
+	s := &server{engine: e, open: open, running: map[string]bool{}, aside: map[string]place{}, ended: make(chan departure, e.config.Parallel)}
 	return s.serve(ctx)
 }
 
@@ -73,7 +77,7 @@ func outcome(ctx context.Context, errs []error) error {
 		return errors.Join(errs...)
 	}
 	errs = slices.DeleteFunc(errs, func(err error) bool {
-		return err == nil || err == stopped //nolint:errorlint // wrapped, it says where
+		return err == nil || errors.Is(err, stopped) && err.Error() == stopped.Error() // else it says more
 	})
 	if len(errs) == 0 {
 		return stopped
@@ -112,7 +116,14 @@ func (e *Engine) serveLocked(ctx context.Context, lock *runLock, id string, open
 	}
 	run, err = d.Drive(ctx, run)
 	lock.ended = run.State.Final()
-	return errors.Join(err, l.leave(run, was, begun.Load()))
+	var store *StoreError
+	if errors.As(err, &store) {
+		return err // nothing more is written to what could not be
+	}
+	if marked := l.leave(run, was, begun.Load()); marked != nil {
+		return errors.Join(err, marked)
+	}
+	return err
 }
 
 // watched notes which effect was begun last.
@@ -199,8 +210,8 @@ type candidate struct {
 	place
 }
 
-// served1 is how the serving of one run ended.
-type served1 struct {
+// departure is how the serving of one run ended.
+type departure struct {
 	candidate
 	err error
 }
@@ -211,34 +222,52 @@ type server struct {
 	open    func(agent.Run) (agent.Nodes, error)
 	running map[string]bool
 	aside   map[string]place
-	ended   chan served1
+	ended   chan departure
 }
 
 // serve scans for runs with something to do and serves each in a goroutine. It waits
 // for all of them before it returns.
-func (s *server) serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+func (s *server) serve(asked context.Context) error {
+	ctx, cancel := context.WithCancel(asked)
 	defer cancel()
 	for {
 		changed := s.engine.topics.nextAny()
 		next, err := s.scan(ctx)
+		if err == nil {
+			err = s.wait(ctx, changed, next)
+		}
+		if err == nil {
+			err = pause(ctx, scanPause)
+		}
 		if err != nil {
 			cancel()
-			return errors.Join(s.drain(), err)
+			return outcome(asked, append(s.drain(), err))
 		}
-		timer := time.NewTimer(next)
+	}
+}
+
+// wait blocks until there may be something to do. It returns what must end Serve.
+func (s *server) wait(ctx context.Context, changed <-chan struct{}, next time.Duration) error {
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	select {
+	case it := <-s.ended:
+		if err := s.settle(ctx, it); err != nil {
+			return err
+		}
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for { // what has ended meanwhile
 		select {
 		case it := <-s.ended:
-			err = s.settle(ctx, it)
-		case <-changed:
-		case <-timer.C:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		timer.Stop()
-		if err != nil {
-			cancel()
-			return errors.Join(s.drain(), err)
+			if err := s.settle(ctx, it); err != nil {
+				return err
+			}
+		default:
+			return nil
 		}
 	}
 }
@@ -278,12 +307,12 @@ func (s *server) begin(ctx context.Context, c candidate) {
 		if err == nil {
 			err = s.engine.serveLocked(ctx, lock, c.id, s.open)
 		}
-		s.ended <- served1{c, err}
+		s.ended <- departure{c, err}
 	}()
 }
 
 // settle takes in how the serving of a run ended. It returns what must end Serve.
-func (s *server) settle(ctx context.Context, it served1) error {
+func (s *server) settle(ctx context.Context, it departure) error {
 	delete(s.running, it.id)
 	var store *StoreError
 	switch {
@@ -300,8 +329,7 @@ func (s *server) settle(ctx context.Context, it served1) error {
 }
 
 // drain waits for the runs that are being served.
-func (s *server) drain() error {
-	var errs []error
+func (s *server) drain() (errs []error) {
 	for len(s.running) > 0 {
 		it := <-s.ended
 		delete(s.running, it.id)
@@ -309,7 +337,7 @@ func (s *server) drain() error {
 			errs = append(errs, it.err)
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // candidates are the open runs with an effect, a delivery or a deadline that waits.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -25,9 +26,9 @@ const readers = 8
 // before they ask; it is for others, such as a backup.
 const busyTimeout = 10 * time.Second
 
-// dsn names the state file with what every connection must have: a commit is on the
-// disk, file and directory, before it returns.
-func dsn(path string, pragmas ...string) string {
+// dsn names the state file with settings for the connection. The driver applies
+// _auto_vacuum first and _query_only last.
+func dsn(path string, settings url.Values) string {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // a drive letter
@@ -38,25 +39,28 @@ func dsn(path string, pragmas ...string) string {
 		"_dqs":          {"0"},
 		"_error_rc":     {"1"},
 		"_busy_timeout": {fmt.Sprint(busyTimeout.Milliseconds())},
-		"_pragma":       append([]string{"trusted_schema(0)"}, pragmas...),
 	}
+	maps.Copy(q, settings)
 	u := url.URL{Scheme: "file", Path: slashed, RawQuery: q.Encode()}
 	return u.String()
 }
 
-// durable are the settings of every connection that may write or follow; promises
-// are what they must read back as.
-var (
-	durable = []string{
-		"auto_vacuum(2)", // takes effect while the file is empty only
-		"journal_mode(wal)", "synchronous(full)",
-		"fullfsync(1)", "checkpoint_fullfsync(1)", // macOS: fsync alone leaves data in the drive's cache
-		"journal_size_limit(67108864)",
+// durable are the settings of every connection that is used: a commit is on the disk,
+// file and directory, before it returns. promises are what they must read back as.
+func durable() url.Values {
+	return url.Values{
+		"_auto_vacuum": {"incremental"}, // takes effect while the file is empty only
+		"_pragma": {
+			"trusted_schema(0)", "journal_mode(wal)", "synchronous(full)",
+			"fullfsync(1)", "checkpoint_fullfsync(1)", // macOS: fsync alone leaves data in the drive's cache
+			"journal_size_limit(67108864)",
+		},
 	}
-	promises = map[string]string{
-		"journal_mode": "wal", "synchronous": "2", "fullfsync": "1", "checkpoint_fullfsync": "1",
-	}
-)
+}
+
+var promises = map[string]string{
+	"journal_mode": "wal", "synchronous": "2", "fullfsync": "1", "checkpoint_fullfsync": "1",
+}
 
 // connector opens connections and asserts the promises on each: a build or a file
 // that does not keep them is refused at open, not found out after a power cut.
@@ -105,11 +109,13 @@ func pragma(ctx context.Context, conn driver.Conn, name string) (string, error) 
 
 // openPool opens connections for reading; they are made when needed.
 func openPool(path string, most int) *sql.DB {
-	return open(path, most, append([]string{"query_only(1)"}, durable...)...)
+	settings := durable()
+	settings.Set("_query_only", "1")
+	return open(path, most, settings)
 }
 
-func open(path string, most int, pragmas ...string) *sql.DB {
-	inner, err := sqlite.NewConnector(dsn(path, pragmas...))
+func open(path string, most int, settings url.Values) *sql.DB {
+	inner, err := sqlite.NewConnector(dsn(path, settings))
 	if err != nil {
 		inner = broken{err} // a DSN of constants; the first use says so
 	}
@@ -153,7 +159,7 @@ func inspect(path string) (version int, err error) {
 	if info.Size() == 0 {
 		return 0, nil
 	}
-	inner, err := sqlite.NewConnector(dsn(path, "query_only(1)"))
+	inner, err := sqlite.NewConnector(dsn(path, url.Values{"_query_only": {"1"}}))
 	if err != nil {
 		return 0, explain(path, "open", err)
 	}
@@ -186,7 +192,7 @@ func inspect(path string) (version int, err error) {
 
 // migrate brings the file to the newest schema, in one transaction each.
 func migrate(path string, version int) (err error) {
-	db := open(path, 1, durable...)
+	db := open(path, 1, durable())
 	defer func() { err = errors.Join(err, db.Close()) }()
 	for ; version < len(migrations); version++ {
 		script := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",

@@ -68,7 +68,7 @@ var errTaken = errors.New("the run exists")
 
 func newWriter(path string, turn *turnstile, hooks writerHooks) *writer {
 	w := &writer{
-		path: path, turn: turn, hooks: hooks, db: open(path, 1, durable...),
+		path: path, turn: turn, hooks: hooks, db: open(path, 1, durable()),
 		queue: make(chan *write, maxBatch), baton: make(chan struct{}, 1), kick: make(chan struct{}, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}

@@ -1,0 +1,120 @@
+package embedded_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/agent"
+	"sallyport/agent/embedded"
+	"sallyport/agent/enginetest"
+)
+
+// CASES A2: a process that is killed at any point leaves a run that goes on, in which
+// no write was sent twice and each call has exactly one result.
+
+func TestCrash_AtEachPointOfALifeNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
+	for point := 1; ; point++ {
+		dir := t.TempDir()
+		killed := liveUntilKilled(t, dir, point)
+		if killed {
+			if liveUntilKilled(t, dir, 0) {
+				t.Fatalf("point %d: the second process was killed, by nobody", point)
+			}
+		}
+		checkLife(t, dir, fmt.Sprintf("killed at point %d", point))
+		if !killed {
+			if point < 60 {
+				t.Errorf("a life has %d crash points: they are not called", point)
+			}
+			return
+		}
+	}
+}
+
+func TestCrash_AgainAndAgain(t *testing.T) {
+	t.Parallel()
+	for _, every := range []int{13, 17, 29} {
+		dir := t.TempDir()
+		processes := 1
+		for liveUntilKilled(t, dir, every) {
+			if processes++; processes > 100 {
+				t.Fatalf("killed every %d points, a run makes no progress", every)
+			}
+		}
+		checkLife(t, dir, fmt.Sprintf("killed every %d points", every))
+	}
+}
+
+// liveUntilKilled runs a life in a child, which kills itself at its n-th crash point;
+// 0 is never.
+func liveUntilKilled(t *testing.T, dir string, point int) (killed bool) {
+	t.Helper()
+	cmd := command("live", filepath.Join(dir, "state"), "r", filepath.Join(dir, "ledger"))
+	if point > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", crashVariable, point))
+	}
+	c := spawn(t, cmd)
+	said := strings.Join(c.rest(), "; ")
+	err := c.wait()
+	switch {
+	case err == nil && said == string(agent.StateCompleted):
+		return false
+	case err != nil && said == "" && point > 0:
+		return true
+	}
+	t.Fatalf("point %d: the child said %q: %v", point, said, err)
+	return false
+}
+
+// checkLife looks at a run that ended: its requests and its results.
+func checkLife(t *testing.T, dir, what string) {
+	t.Helper()
+	e := open(t, filepath.Join(dir, "state"), embedded.Config{})
+	run, err := agent.Replay(e.Journal(t.Context(), "r", 1, false))
+	if err != nil || run.State != agent.StateCompleted {
+		t.Fatalf("%s: the run is in %s: %v", what, run.State, err)
+	}
+	results := map[string]int{}
+	var call string
+	for entry, err := range e.Journal(t.Context(), "r", 1, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload, err := entry.Payload()
+		if o, ok := payload.(agent.Observed); ok && !o.Message.IsZero() && err == nil {
+			results[call]++
+			if _, err := e.Body(t.Context(), "r", o.Message); err != nil {
+				t.Errorf("%s: the message of entry %d: %v", what, entry.Seq, err)
+			}
+		}
+		for _, eff := range entry.Effects { // the next call, if this entry ended one
+			if eff.Kind == agent.Prepare {
+				call = eff.Call
+			}
+		}
+	}
+	if len(results) != 4 {
+		t.Errorf("%s: %d calls have a result, want 4", what, len(results))
+	}
+	for id, n := range results {
+		if n != 1 {
+			t.Errorf("%s: call %s has %d results, want 1", what, id, n)
+		}
+	}
+	sent := map[string]int{}
+	for _, line := range newLedger(filepath.Join(dir, "ledger"), nil).lines() {
+		sent[line]++
+	}
+	for line, n := range sent {
+		if n > 1 && !strings.HasSuffix(line, enginetest.ToolRead) {
+			t.Errorf("%s: %s was sent %d times", what, line, n)
+		}
+	}
+	// What was counted is what was journaled as an intent: once for each call.
+	if run.Used.Calls != 4 {
+		t.Errorf("%s: %d calls are counted, want 4", what, run.Used.Calls)
+	}
+}
