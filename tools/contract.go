@@ -51,7 +51,7 @@ type Contract struct {
 	// Logs names what is logged of a call; [AlwaysLogged] always is.
 	Logs []string `yaml:"logs" json:"logs,omitempty"`
 	// Timeout replaces the server's for this tool.
-	Timeout Duration `yaml:"timeout" json:"timeout,omitempty"`
+	Timeout Duration `yaml:"timeout" json:"timeout,omitempty" check:"positive"`
 	// Schema widens the accepted schema keywords for this tool (SPEC B4).
 	Schema []string `yaml:"schema" json:"schema,omitempty"`
 	// Description replaces the server's for the model.
@@ -61,11 +61,11 @@ type Contract struct {
 // Approval says how many people sign, and how long a candidate and a grant last.
 type Approval struct {
 	// Approvers is how many different keys must sign.
-	Approvers int `yaml:"approvers" json:"approvers"`
+	Approvers int `yaml:"approvers" json:"approvers" check:"positive"`
 	// Expires is how long a candidate may wait for a decision.
-	Expires Duration `yaml:"expires" json:"expires"`
+	Expires Duration `yaml:"expires" json:"expires" check:"positive"`
 	// UseWithin is how long a grant holds, from signing.
-	UseWithin Duration `yaml:"use_within" json:"use_within"`
+	UseWithin Duration `yaml:"use_within" json:"use_within" check:"positive"`
 }
 
 // Settle is the read-back after a write whose outcome must be known.

@@ -22,10 +22,10 @@ type Server struct {
 	Env []string `yaml:"env" json:"env,omitempty"`
 	// Timeout bounds the handshake, each list page and each call, in total (SPEC B8).
 	// Zero is [DefaultTimeout].
-	Timeout Duration `yaml:"timeout" json:"timeout,omitempty"`
+	Timeout Duration `yaml:"timeout" json:"timeout,omitempty" check:"positive"`
 	// MaxTools is how many tools the server may list. Zero is [DefaultMaxTools]; only
 	// the user's own file may raise it (SPEC B3).
-	MaxTools int `yaml:"max_tools" json:"max_tools,omitempty"`
+	MaxTools int `yaml:"max_tools" json:"max_tools,omitempty" check:"positive"`
 	// Protocol pins one protocol version. Empty accepts any of Protocols.
 	Protocol string `yaml:"protocol" json:"protocol,omitempty"`
 	// Protocols are the accepted versions. Empty is [DefaultProtocols] (SPEC B14).
