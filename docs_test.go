@@ -110,6 +110,36 @@ func TestDocs_TheCodeThatTheyNameExists(t *testing.T) {
 	})
 }
 
+// Commands that documents show are commands of the program.
+func TestDocs_TheCommandsThatTheyShowExist(t *testing.T) {
+	known := map[string]bool{"completion": true, "help": true, "FILE": true}
+	each(t, func(name string, data []byte) {
+		if path.Dir(name) == "cmd/sallyport" && path.Ext(name) == ".go" {
+			for _, m := range regexp.MustCompile(`Use:\s+"([a-z-]+)`).FindAllSubmatch(data, -1) {
+				known[string(m[1])] = true
+			}
+		}
+	})
+	each(t, func(name string, data []byte) {
+		if path.Ext(name) != ".md" {
+			return
+		}
+		for _, m := range regexp.MustCompile("(?m)(?:^|`|cmd/)sallyport\\s([a-z-]+)").FindAllSubmatch(data, -1) {
+			if !known[string(m[1])] {
+				t.Errorf("%s shows sallyport %s, which is no command", name, m[1])
+			}
+		}
+	})
+}
+
+// The continuous integration runs the second command as it is printed.
+func TestReadme_ShowsTwoCommands(t *testing.T) {
+	const want = "## Two commands\n\n```sh\ngo run ./cmd/sallyport demo\ngo test ./...\n```\n"
+	if !strings.Contains(string(read(t, "README.md")), want) {
+		t.Errorf("README.md does not hold %q", want)
+	}
+}
+
 // perishable are folders that exist only where something has run.
 var perishable = map[string]bool{"bin/": true, "dist/": true, "sources/": true, "reports/": true, "locks/": true, "ledger/": true, "servers/": true, "keys/": true}
 

@@ -1,0 +1,61 @@
+package sallyport_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sallyport/scenarios/config"
+	"sallyport/tools/grant"
+)
+
+var example = regexp.MustCompile("(?ms)^```yaml\n(# ([a-z.]+)\n.*?)^```$")
+
+// Every example of the page is read as the program would read it.
+func TestConfigurationPage_ExamplesLoad(t *testing.T) {
+	seen := map[string]int{}
+	for _, m := range example.FindAllStringSubmatch(string(read(t, "docs/configuration.md")), -1) {
+		text, name := m[1], m[2]
+		seen[name]++
+		switch name {
+		case config.FileName:
+			c, err := config.Parse(filepath.Join(t.TempDir(), name), []byte(text))
+			if err != nil {
+				t.Errorf("docs/configuration.md: %v", err)
+			} else if len(c.Warnings) > 0 {
+				t.Errorf("docs/configuration.md: %v", c.Warnings)
+			}
+		case config.UserFile:
+			loadUserExample(t, text)
+		}
+	}
+	if seen[config.FileName] == 0 || seen[config.UserFile] == 0 {
+		t.Errorf("docs/configuration.md holds %v", seen)
+	}
+}
+
+func loadUserExample(t *testing.T, text string) {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := grant.NewPrivateKey("alice", strings.NewReader(strings.Repeat("k", 64)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, config.KeysDir, "alice.pub"), key.Public().String()+"\n")
+	put(t, filepath.Join(dir, config.UserFile), text)
+	if _, err := config.LoadUser(dir); err != nil {
+		t.Errorf("docs/configuration.md: %v", err)
+	}
+}
+
+func put(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
