@@ -91,7 +91,7 @@ func (s *Schema) plain(compact []byte) error {
 	switch {
 	case err != nil:
 		return &Invalid{Reason: ValueMalformed}
-	case !s.affordable(tokens, len(compact)):
+	case !s.affordable(tokens):
 		return &Invalid{Reason: ValueTooComplex}
 	}
 	c := checker{plain: true, grant: s.grant}

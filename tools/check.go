@@ -30,6 +30,7 @@ type checker struct {
 	plain bool
 	field string
 	grant string // of the root object; reported by its own reason
+	spent int    // on patterns
 }
 
 func (c *checker) refuse(r Reason) error { return &Invalid{Reason: r, Field: c.field} }
@@ -53,6 +54,9 @@ func (c *checker) value(n *node, v *value) error {
 		if c.value(branch, v) == nil {
 			return nil
 		}
+	}
+	if c.spent > maxPatternWork {
+		return c.refuse(ValueTooComplex)
 	}
 	return c.refuse(FieldNoBranch)
 }
@@ -113,7 +117,13 @@ func (c *checker) text(n *node, v *value) error {
 	if size := utf8.RuneCountInString(v.text); size < n.minLength || n.maxLength >= 0 && size > n.maxLength {
 		return c.refuse(FieldLength)
 	}
-	if !c.plain && n.pattern != nil && !n.pattern.MatchString(v.text) {
+	if c.plain || n.pattern == nil {
+		return nil
+	}
+	if c.spent += n.effort * len(v.text); c.spent > maxPatternWork {
+		return c.refuse(ValueTooComplex)
+	}
+	if !n.pattern.MatchString(v.text) {
 		return c.refuse(FieldPattern)
 	}
 	return nil

@@ -32,7 +32,7 @@ func Sanitize(arguments []byte, c Contract) json.RawMessage {
 	kept := v.members[:0]
 	for _, f := range v.members {
 		switch {
-		case f.name == c.GrantField:
+		case c.GrantField != "" && f.name == c.GrantField:
 			continue
 		case slices.Contains(c.Redact, f.name):
 			f.value = &value{kind: kindNumber, raw: digestOf(f.value.content())}

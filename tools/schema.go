@@ -21,7 +21,8 @@ const (
 	MaxWork = 200_000
 	// maxEnumWork bounds values listed in enum times tokens of the value.
 	maxEnumWork = 2_000_000
-	// maxPatternWork bounds instructions of all patterns times bytes of the value.
+	// maxPatternWork bounds the sum, over all texts that patterns are tried on, of
+	// instructions of the pattern times bytes of the text.
 	maxPatternWork = 20_000_000
 	// maxPattern bounds the instructions of one pattern.
 	maxPattern = 5_000
@@ -52,6 +53,7 @@ type node struct {
 	enum       [][]byte // canonical; const is an enum of one
 	enumerated bool
 	pattern    *regexp.Regexp
+	effort     int // instructions of the pattern
 	minLength  int
 	maxLength  int // -1 is no limit
 	minItems   int
@@ -93,9 +95,8 @@ func (n *node) constrains() bool {
 
 // cost is what one schema can make a check cost.
 type cost struct {
-	nodes    int // schemas
-	enums    int // values listed in enum
-	patterns int // instructions of compiled patterns
+	nodes int // schemas
+	enums int // values listed in enum
 }
 
 // reader reads a schema and holds it against SPEC B4.
@@ -334,7 +335,7 @@ func (r *reader) readPattern(n *node, v *value) error {
 	if n.pattern, err = regexp.Compile(v.text); err != nil {
 		return SchemaPattern
 	}
-	r.cost.patterns += len(prog.Inst)
+	n.effort = len(prog.Inst)
 	return nil
 }
 
@@ -430,7 +431,7 @@ func (s *Schema) Validate(data []byte) error {
 }
 
 func (s *Schema) validate(v *value, tokens int, compact []byte) error {
-	if !s.affordable(tokens, len(compact)) {
+	if !s.affordable(tokens) {
 		return &Invalid{Reason: ValueTooComplex}
 	}
 	c := checker{}
@@ -440,12 +441,10 @@ func (s *Schema) validate(v *value, tokens int, compact []byte) error {
 	return s.second.validate(compact)
 }
 
-// affordable reports whether checking a value of so many tokens and bytes stays within
-// the limits on work.
-func (s *Schema) affordable(tokens, size int) bool {
-	return s.cost.nodes*tokens <= MaxWork &&
-		s.cost.enums*tokens <= maxEnumWork &&
-		s.cost.patterns*size <= maxPatternWork
+// affordable reports whether checking a value of so many tokens stays within the limits
+// on work.
+func (s *Schema) affordable(tokens int) bool {
+	return s.cost.nodes*tokens <= MaxWork && s.cost.enums*tokens <= maxEnumWork
 }
 
 // listed reports whether v is one of the values of enum, as written.

@@ -238,6 +238,29 @@ func TestSchema_BoundsWork(t *testing.T) {
 	}
 }
 
+func TestSchema_BoundsPatterns(t *testing.T) {
+	s := mustSchema(t, `{"items":{"pattern":"^a*$"}}`)
+	effort := s.root.items.effort
+	list := func(total int) []byte { // texts of at most 1,000 characters
+		var items []string
+		for ; total > 0; total -= 1000 {
+			items = append(items, `"`+strings.Repeat("a", min(total, 1000))+`"`)
+		}
+		return []byte("[" + strings.Join(items, ",") + "]")
+	}
+	if err := s.Validate(list(maxPatternWork / effort)); err != nil {
+		t.Errorf("exactly at the limit: %v", err)
+	}
+	if err := s.Validate(list(maxPatternWork/effort + 1)); reasonOf(err) != ValueTooComplex {
+		t.Errorf("one past the limit: %v", err)
+	}
+	// What no pattern is tried on costs nothing.
+	s = mustSchema(t, `{"properties":{"name":{"pattern":"^[a-z]{0,900}$"},"content":{"type":"string"}}}`)
+	if err := s.Validate([]byte(`{"name":"a","content":"` + strings.Repeat("x", 31_000) + `"}`)); err != nil {
+		t.Errorf("a long text beside a pattern: %v", err)
+	}
+}
+
 // Inputs with which validators elsewhere took seconds, or wrote errors of megabytes.
 func TestSchema_IsBoundedOnHostileValues(t *testing.T) {
 	enum := `{"items":{"enum":[` + strings.Repeat(`"aaaaaaaa",`, 800) + `"b"]}}`
