@@ -2,10 +2,12 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +16,12 @@ import (
 // childEnv makes the test binary do one thing in a process of its own: see child.
 const childEnv = "SALLYPORT_WORKSPACE_CHILD"
 
+func init() {
+	if os.Getenv(childEnv) != "" {
+		runtime.LockOSThread() // to the main thread, where strace counts the system calls of the job
+	}
+}
+
 func TestMain(m *testing.M) {
 	if job := os.Getenv(childEnv); job != "" {
 		os.Exit(child(job))
@@ -21,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child runs one job: "save ROOT CALLS", "lock LEDGER ROOT", "spend LEDGER ROOT ID".
+// child runs one job: "save ROOT CALLS", "names ROOT", "lock LEDGER ROOT", "spend LEDGER ROOT ID".
 func child(job string) int {
 	args := strings.Fields(job)
 	switch args[0] {
@@ -36,6 +44,8 @@ func child(job string) int {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		return 0
+	case "names":
+		return useBadNames(args[1])
 	case "lock", "spend":
 		w, err := Open(args[2])
 		if err != nil {
@@ -59,6 +69,29 @@ func child(job string) int {
 		return 0
 	}
 	return childFailed(fmt.Errorf("unknown job %q", job))
+}
+
+// useBadNames tries names outside the rule between two marks on stdout, and a good one after them.
+func useBadNames(root string) int {
+	w, err := Open(root)
+	if err != nil {
+		return childFailed(err)
+	}
+	ctx := context.Background()
+	fmt.Println("names begin")
+	for _, name := range []string{"../a.md", "/etc/a.md", "a.md\n", "a\x00.md", "", ".", "..", "-a.md", "A.MD", "ａ.md", strings.Repeat("a", 65) + ".md"} {
+		_, readErr := w.Read(ctx, name)
+		_, reportErr := w.Report(ctx, name)
+		_, saveErr := w.Save(ctx, name, nil)
+		for _, err := range []error{readErr, reportErr, saveErr} {
+			if !errors.Is(err, ErrName) {
+				return childFailed(fmt.Errorf("%q: %v", name, err))
+			}
+		}
+	}
+	fmt.Println("names end")
+	_, _ = w.Read(ctx, "good.md")
+	return 0
 }
 
 func childFailed(err error) int {

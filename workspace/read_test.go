@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -178,7 +179,8 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// within fails the test when what takes longer than limit.
+// within ends the tests when what takes longer than limit: it holds the workspace, so that nothing could be
+// cleaned up.
 func within(t *testing.T, limit time.Duration, what func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -186,6 +188,6 @@ func within(t *testing.T, limit time.Duration, what func()) {
 	select {
 	case <-done:
 	case <-time.After(limit):
-		t.Fatalf("took longer than %v", limit)
+		panic(fmt.Sprintf("%s: took longer than %v", t.Name(), limit))
 	}
 }
