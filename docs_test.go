@@ -141,7 +141,7 @@ func TestReadme_ShowsTwoCommands(t *testing.T) {
 }
 
 // perishable are folders that exist only where something has run.
-var perishable = map[string]bool{"bin/": true, "dist/": true, "sources/": true, "reports/": true, "locks/": true, "ledger/": true, "servers/": true, "keys/": true}
+var perishable = map[string]bool{"bin/": true, "dist/": true, "sources/": true, "reports/": true, "locks/": true, "ledger/": true, "servers/": true, "keys/": true, "log/": true}
 
 // What belongs to somebody's workplace rather than to the project. The words are put
 // together here so that this file does not hold them.
