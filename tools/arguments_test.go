@@ -3,6 +3,7 @@ package tools
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -180,8 +181,14 @@ func TestDecodeArguments_FillsDefaultsWhereObjectsArePresent(t *testing.T) {
 func TestDecodeArguments_DefaultsAreBounded(t *testing.T) {
 	tool := mustTool(t, Contract{Name: "x__t", Risk: agent.RiskRead}, definitionOf("t", "T.", `{"type":"object","properties":{
 		"list":{"type":"array","items":{"type":"object","properties":{"k":{"default":"`+strings.Repeat("x", 9000)+`"}}}}}}`, resultOutput))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
 	_, err := tool.DecodeArguments(`{"list":[` + strings.Repeat("{},", 10_000) + `{}]}`)
+	runtime.ReadMemStats(&after)
 	checkArgumentError(t, err, 3, ValueTooLarge)
+	if spent := after.TotalAlloc - before.TotalAlloc; spent > 20<<20 {
+		t.Errorf("%d bytes were allocated before the refusal", spent)
+	}
 }
 
 func TestDecodeArguments_NestedObjectsFollowTheirOwnSchema(t *testing.T) {
@@ -194,6 +201,17 @@ func TestDecodeArguments_NestedObjectsFollowTheirOwnSchema(t *testing.T) {
 	checkArgumentError(t, err, 3, FieldUnknown)
 	_, err = tool.DecodeArguments(`{"open":{"a":{"b":1,"b":2}}}`)
 	checkArgumentError(t, err, 1, ValueNotObject)
+}
+
+// Only the field of the arguments themselves carries the grant.
+func TestDecodeArguments_ANestedNamesakeOfTheGrantIsAField(t *testing.T) {
+	tool := mustTool(t, Contract{Name: "x__t", Risk: agent.RiskWrite, GrantField: "grant"}, definitionOf("t", "T.",
+		`{"type":"object","properties":{"grant":{"type":"string"},"a":{"type":"object","properties":{"grant":{"type":"integer"}}}}}`, resultOutput))
+	if out, err := tool.DecodeArguments(`{"a":{"grant":5}}`); err != nil || string(out) != `{"a":{"grant":5}}` {
+		t.Errorf("%s, %v", out, err)
+	}
+	_, err := tool.DecodeArguments(`{"a":{"grant":5},"grant":"x"}`)
+	checkArgumentError(t, err, 3, FieldGrant)
 }
 
 // SPEC B10: what the server's schema says beyond fields, types and limits is asked
