@@ -112,6 +112,28 @@ func (h *Host) Serve(ctx context.Context, run string) error {
 	})
 }
 
+// Deliver hands a person's decision about the pending candidate of a run in, and logs
+// it with the correlation id of the call (SPEC C3).
+func (h *Host) Deliver(ctx context.Context, run agent.Run, d agent.Delivery) (agent.Verdict, error) {
+	v, err := h.Engine.Deliver(ctx, run.ID, d)
+	if err != nil {
+		return v, fmt.Errorf("deliver a decision to run %s: %w", run.ID, err)
+	}
+	said := "approve"
+	if _, refused := d.Decision.(agent.Refuse); refused {
+		said = "refuse"
+	}
+	line := h.Log.Info().Str("event", "approval").Str("run", run.ID).Str("approval_decision", said).Str("approver", d.Actor)
+	if run.Call != nil {
+		line = line.Str("correlation_id", run.Call.ID).Str("tool", run.Call.Proposal.Tool)
+	}
+	if v.Refusal != nil {
+		line = line.Str("reason", v.Refusal.Code)
+	}
+	line.Str("verdict", string(v.Row)).Msg("approval")
+	return v, nil
+}
+
 // nodes makes the nodes of a run from what it was begun with.
 func (h *Host) nodes(ctx context.Context, run agent.Run) (agent.Nodes, error) {
 	s, err := ReadSetup(context.WithoutCancel(ctx), h.Engine, run)

@@ -125,12 +125,12 @@ func (p *play) decide(ctx context.Context, run agent.Run) (bool, error) {
 	case VerbWait:
 		return false, nil
 	}
-	v, err := p.stage.Host.Engine.Deliver(ctx, run.ID, d)
-	if err != nil {
-		return false, fmt.Errorf("play %q: deliver a decision: %w", p.stage.Scenario.File, err)
+	v, err := p.stage.Host.Deliver(ctx, run, d)
+	if err == nil && v.Refusal != nil {
+		err = v.Refusal
 	}
-	if v.Refusal != nil {
-		return false, fmt.Errorf("play %q: deliver a decision: %w", p.stage.Scenario.File, v.Refusal)
+	if err != nil {
+		return false, fmt.Errorf("play %q: decision %d: %w", p.stage.Scenario.File, p.given, err)
 	}
 	return true, nil
 }

@@ -83,25 +83,42 @@ func NewRunID(name string) string {
 	return slug + "-" + hex.EncodeToString(id)
 }
 
+// PlaceError says that the folders to play in cannot be made or used.
+type PlaceError struct{ Err error }
+
+// Error is the cause.
+func (e *PlaceError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *PlaceError) Unwrap() error { return e.Err }
+
 // SetUp makes the folders, the files of the workspace, the key and the engine. On
-// error nothing is left behind.
-func SetUp(s *Scenario, o StageOptions) (_ *Stage, err error) {
+// error nothing is left behind, and it is a [*PlaceError].
+func SetUp(s *Scenario, o StageOptions) (*Stage, error) {
+	st, err := setUp(s, o)
+	if err != nil {
+		return nil, &PlaceError{err}
+	}
+	return st, nil
+}
+
+func setUp(s *Scenario, o StageOptions) (_ *Stage, err error) {
 	st := &Stage{Scenario: s, Run: o.Run, scripted: o.Scripted, closeLog: func() error { return nil }}
 	if st.Run == "" {
 		st.Run = NewRunID(o.Name)
 	}
-	made, err := st.makeDir(o)
-	if err != nil {
-		return nil, err
-	}
+	made := false
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, st.Close())
 			if made {
-				err = errors.Join(err, os.RemoveAll(st.Dir))
+				err = errors.Join(err, st.Remove())
 			}
 		}
 	}()
+	if made, err = st.makeDir(o); err != nil {
+		return nil, err
+	}
 	if err := st.makeDesk(); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/cmd/sallyport/terminal"
+	"sallyport/scenarios/config"
 )
 
 // app is one invocation: its streams, its global flags, and how it is to end.
@@ -22,6 +23,8 @@ type app struct {
 	logFile    string // --log-file
 	noInput    bool   // --no-input
 	output     format // -o
+
+	configured *string // the state directory that configuration names, once known
 
 	began bool   // the arguments were understood
 	code  exit   // where no error says otherwise
@@ -104,37 +107,66 @@ func (a *app) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.errs, format+"\n", args...) // stderr is nobody's data
 }
 
-// statePath is the state directory: the flag, else XDG_STATE_HOME. It is absolute and
-// need not exist.
+// statePath is the state directory: the flag, else what the configuration says, else
+// XDG_STATE_HOME. It is absolute and need not exist.
 func (a *app) statePath() (string, error) {
 	if a.stateDir != "" {
 		return filepath.Abs(a.stateDir)
 	}
-	base, err := xdg("XDG_STATE_HOME", ".local/state")
+	if a.configured == nil {
+		state, err := a.configuredState()
+		if err != nil {
+			return "", err
+		}
+		a.configured = &state
+	}
+	if *a.configured != "" {
+		return *a.configured, nil
+	}
+	return defaultState()
+}
+
+func defaultState() (string, error) {
+	dir, err := config.StateDir()
+	if err != nil {
+		return "", usage("name one with --state DIR", "find the state directory: %w", err)
+	}
+	return dir, nil
+}
+
+// configuredState is the state directory that a configuration names: --config, or that
+// of the folder we are in, or the user's own; empty if none does.
+func (a *app) configuredState() (string, error) {
+	file := a.configFile
+	if file == "" {
+		var err error
+		if file, err = config.Find("."); err != nil && !errors.Is(err, config.ErrNotFound) {
+			return "", usage("", "%w", err)
+		}
+	}
+	if file != "" {
+		c, err := config.Load(file, config.Options{})
+		if err != nil {
+			return "", usage("", "%w", err)
+		}
+		return c.State, nil
+	}
+	home, err := configHome()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(base, "sallyport"), nil
+	u, err := config.LoadUser(home)
+	if err != nil {
+		return "", usage("", "%w", err)
+	}
+	return u.State, nil
 }
 
 // configHome is where the user's own configuration and keys are.
 func configHome() (string, error) {
-	base, err := xdg("XDG_CONFIG_HOME", ".config")
+	dir, err := config.UserDir()
 	if err != nil {
-		return "", err
+		return "", usage("", "%w", err)
 	}
-	return filepath.Join(base, "sallyport"), nil
-}
-
-// xdg is a base directory of the XDG specification: the variable if it holds an
-// absolute path, else the default below the home directory.
-func xdg(variable, below string) (string, error) {
-	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
-		return dir, nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil || home == "" {
-		return "", usage("set "+variable+" to an absolute path", "find the home directory: %w", errors.Join(err, errors.New("HOME is not set")))
-	}
-	return filepath.Join(home, below), nil
+	return dir, nil
 }

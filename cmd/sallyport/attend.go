@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -60,7 +59,7 @@ func (d *desk) attend(ctx context.Context) (agent.Run, error) {
 			return run, err
 		}
 		if answer == terminal.Refused && d.endOnRefusal {
-			run, _, err := load(ctx, d.host.Engine, d.run)
+			run, _, err := scenarios.Load(ctx, d.host.Engine, d.run)
 			d.told.reach(run.Seq)
 			return run, err
 		}
@@ -71,7 +70,7 @@ func (d *desk) attend(ctx context.Context) (agent.Run, error) {
 func (d *desk) serve(ctx context.Context) (agent.Run, error) {
 	for said := false; ; said = true {
 		err := d.host.Serve(ctx, d.run)
-		run, _, lost := load(context.WithoutCancel(ctx), d.host.Engine, d.run)
+		run, _, lost := scenarios.Load(context.WithoutCancel(ctx), d.host.Engine, d.run)
 		switch {
 		case context.Cause(ctx) != nil:
 			return run, context.Cause(ctx)
@@ -204,9 +203,9 @@ func (d *desk) deliver(ctx context.Context, run agent.Run, answer terminal.Answe
 			return err
 		}
 	}
-	v, err := d.host.Engine.Deliver(ctx, d.run, delivery)
+	v, err := d.host.Deliver(ctx, run, delivery)
 	if err != nil {
-		return fmt.Errorf("deliver the decision to run %s: %w", d.run, err)
+		return err
 	}
 	if v.Refusal != nil {
 		d.app.say("The decision was not taken: %s", terminal.Line(v.Refusal.Message))
@@ -275,9 +274,6 @@ func (d *desk) reportUnknown(run agent.Run) {
 
 // atDesk opens the state directory for a command about one run of it.
 func (a *app) atDesk(id, as string, use func(*desk) error) error {
-	if err := agent.CheckRunID(id); err != nil {
-		return usage("list the runs with: sallyport runs", "%w", err)
-	}
 	dir, err := a.statePath()
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type decision struct {
 func (a *app) approveCommand() *cobra.Command {
 	var d decision
 	c := &cobra.Command{
-		Use: "approve RUN", Short: "Show the pending candidate in full, ask, and sign exactly its bytes", Args: cobra.ExactArgs(1),
+		Use: "approve RUN", Short: "Show the pending candidate in full, ask, and sign exactly its bytes", Args: oneRun,
 		Long: `Show what the run waits for, in full, and ask. The line approve signs exactly these
 bytes; anything else refuses them for good. Without a terminal nothing is asked:
 then --sha256 must name the bytes, as "sallyport approvals" and "show" print it.
@@ -42,7 +42,7 @@ process serves it (then its journal is followed) or --no-resume is given.`,
 func (a *app) rejectCommand() *cobra.Command {
 	var d decision
 	c := &cobra.Command{
-		Use: "reject RUN", Short: "Show the pending candidate in full and refuse it for good", Args: cobra.ExactArgs(1),
+		Use: "reject RUN", Short: "Show the pending candidate in full and refuse it for good", Args: oneRun,
 		ValidArgsFunction: a.completeRuns(agent.Filter{State: agent.StateAwaitingApproval}),
 		RunE:              func(c *cobra.Command, args []string) error { return a.reject(c.Context(), args[0], d) },
 	}
@@ -58,7 +58,7 @@ func (a *app) deciding(ctx context.Context, id string, d decision,
 	decide func(*desk, agent.Run) (agent.Delivery, error),
 ) error {
 	return a.atDesk(id, d.as, func(desk *desk) error {
-		run, _, err := load(ctx, desk.host.Engine, id)
+		run, _, err := scenarios.Load(ctx, desk.host.Engine, id)
 		if err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (a *app) deciding(ctx context.Context, id string, d decision,
 		if err != nil {
 			return err
 		}
-		return a.decided(ctx, desk, delivery, d.noResume)
+		return a.decided(ctx, desk, run, delivery, d.noResume)
 	})
 }
 
@@ -135,10 +135,10 @@ func (a *app) reject(ctx context.Context, id string, d decision) error {
 }
 
 // decided hands a decision in and goes on with the run.
-func (a *app) decided(ctx context.Context, desk *desk, delivery agent.Delivery, noResume bool) error {
-	v, err := desk.host.Engine.Deliver(ctx, desk.run, delivery)
+func (a *app) decided(ctx context.Context, desk *desk, run agent.Run, delivery agent.Delivery, noResume bool) error {
+	v, err := desk.host.Deliver(ctx, run, delivery)
 	if err != nil {
-		return fmt.Errorf("deliver the decision to run %s: %w", desk.run, err)
+		return err
 	}
 	if v.Refusal != nil {
 		return refused(desk.run, v.Refusal)

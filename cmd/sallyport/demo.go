@@ -109,14 +109,17 @@ func (d *demonstration) play(ctx context.Context) error {
 	}
 	run, err = desk.attend(ctx)
 	if err != nil {
-		return desk.interrupted(agent.Run{}, err)
+		if !d.kept {
+			run = agent.Run{} // it goes with the folder: there is nothing to go on with
+		}
+		return desk.interrupted(run, err)
 	}
 	return d.conclude(ctx, desk, run)
 }
 
 // conclude says what came of it: saved, refused, or waiting.
 func (d *demonstration) conclude(ctx context.Context, desk *desk, run agent.Run) error {
-	_, entries, err := load(ctx, d.stage.Host.Engine, run.ID)
+	_, entries, err := scenarios.Load(ctx, d.stage.Host.Engine, run.ID)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"sallyport/scenarios"
+	"sallyport/scenarios/config"
 )
 
 // loadFile loads a task or scenario file with the configuration that goes with it.
@@ -13,7 +14,26 @@ func (a *app) loadFile(path string) (*scenarios.Scenario, error) {
 	for _, w := range s.Config.Warnings {
 		a.warn("Warning", w.String())
 	}
+	if !s.IsScenario() {
+		a.configured = &s.Config.State
+	}
 	return s, nil
 }
 
-func (a *app) enrol(string, string) error { return nil }
+// loadConfig loads the configuration for a command that is about no file: --config, or
+// that of the folder we are in.
+func (a *app) loadConfig() (*config.Config, error) {
+	file := a.configFile
+	if file == "" {
+		var err error
+		if file, err = config.Find("."); err != nil {
+			return nil, usage("name one with --config FILE", "%w", err)
+		}
+	}
+	c, err := config.Load(file, config.Options{})
+	if err != nil {
+		return nil, usage("", "%w", err)
+	}
+	a.configured = &c.State
+	return c, nil
+}

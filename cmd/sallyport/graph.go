@@ -8,7 +8,7 @@ import (
 
 func (a *app) graphCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "graph [RUN]", Short: "Draw the state machine, or where a run has been", Args: cobra.MaximumNArgs(1),
+		Use: "graph [RUN]", Short: "Draw the state machine, or where a run has been", Args: atMostOneRun,
 		Long: `Draw the state machine from the transition table that the runtime itself uses.
 With a run, each state shows how often it was entered, and where the run is now.`,
 		Annotations: map[string]string{formatsKey: "mermaid dot"},

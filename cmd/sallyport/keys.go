@@ -9,11 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"sallyport/agent"
 	"sallyport/cmd/sallyport/terminal"
+	"sallyport/scenarios/config"
 	"sallyport/tools/grant"
 )
 
@@ -25,7 +28,7 @@ const (
 )
 
 // keysBelow is the folder of keys in the user's configuration and in a state directory.
-const keysBelow = "keys"
+const keysBelow = config.KeysDir
 
 // keyRow is a key in a list.
 type keyRow struct {
@@ -95,10 +98,54 @@ func (a *app) keysNew(ctx context.Context, name string, open bool) error {
 		return err
 	}
 	a.say("Key %s (%s) is in %s", name, key.Public().ID(), terminal.Line(path))
-	if err := a.enrol(home, public); err != nil {
+	if err := a.enrol(home, key.Public()); err != nil {
 		return err
 	}
 	return a.print("%s\n", public)
+}
+
+// enrol lets the key approve: it makes the user's own configuration with all keys that
+// there are, or says what to add to the one that is there. The file is the user's, and
+// is never rewritten.
+func (a *app) enrol(home string, key grant.PublicKey) error {
+	path := filepath.Join(home, config.UserFile)
+	u, err := config.LoadUser(home)
+	if err != nil {
+		a.warn("Your own configuration cannot be read; add the key to it yourself", err.Error())
+		return nil
+	}
+	if u.Path == "" {
+		return a.makeUserFile(path, home)
+	}
+	if !slices.ContainsFunc(u.Keys(), func(k agent.Approver) bool { return k.Key == key.String() }) {
+		a.say("Your own configuration lists the approvers. To let this key approve, add to %s:\n  approvers:\n    - %s", terminal.Line(path), key.Name)
+	}
+	return nil
+}
+
+func (a *app) makeUserFile(path, home string) error {
+	rows, err := keysIn(filepath.Join(home, keysBelow))
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString("# Your own sallyport configuration: who may approve, and the most that a run may use.\n" +
+		"# A project's sallyport.yaml can lower what stands here, and never raise it.\napprovers:\n")
+	for _, r := range rows {
+		if r.Problem == "" {
+			fmt.Fprintf(&b, "  - %s\n", strconv.Quote(r.Name))
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("make your own configuration: %w", err)
+	}
+	_, err = f.WriteString(b.String())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("make your own configuration: %w", err)
+	}
+	a.say("It may approve: %s was made and lists it", terminal.Line(path))
+	return nil
 }
 
 // saveKey writes the two files of a key into an existing directory.

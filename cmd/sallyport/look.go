@@ -128,7 +128,7 @@ func (a *app) approvalsCommand() *cobra.Command {
 			err := a.reading(func(e agent.Engine) error {
 				waiting, err := e.List(c.Context(), agent.Filter{State: agent.StateAwaitingApproval})
 				for _, s := range waiting {
-					run, _, err := load(c.Context(), e, s.ID)
+					run, _, err := scenarios.Load(c.Context(), e, s.ID)
 					if err != nil {
 						return err
 					}
@@ -164,7 +164,7 @@ type shown struct {
 
 func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "show RUN", Short: "Show a run: its state, its calls, what it waits for", Args: cobra.ExactArgs(1),
+		Use: "show RUN", Short: "Show a run: its state, its calls, what it waits for", Args: oneRun,
 		ValidArgsFunction: a.completeRuns(agent.Filter{}),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.reading(func(e agent.Engine) error {
@@ -182,7 +182,7 @@ func (a *app) showCommand() *cobra.Command {
 }
 
 func showRun(ctx context.Context, e agent.Engine, id string) (shown, error) {
-	run, entries, err := load(ctx, e, id)
+	run, entries, err := scenarios.Load(ctx, e, id)
 	if err != nil {
 		return shown{}, err
 	}
@@ -245,7 +245,7 @@ func (a *app) showTable(s shown) error {
 func (a *app) journalCommand() *cobra.Command {
 	var follow bool
 	c := &cobra.Command{
-		Use: "journal RUN", Short: "Print a run's journal, checked entry by entry", Args: cobra.ExactArgs(1),
+		Use: "journal RUN", Short: "Print a run's journal, checked entry by entry", Args: oneRun,
 		Long: `Print a run's journal. Every entry is checked on the way: the hash chain, the
 signatures, and that the state machine comes to the same state again. With -o jsonl
 the entries are printed exactly as they are stored.`,
@@ -259,9 +259,6 @@ the entries are printed exactly as they are stored.`,
 }
 
 func (a *app) journal(ctx context.Context, e agent.Engine, id string, follow bool) error {
-	if err := agent.CheckRunID(id); err != nil {
-		return usage("list the runs with: sallyport runs", "%w", err)
-	}
 	var run agent.Run
 	for entry, err := range e.Journal(ctx, id, 1, follow) {
 		if err != nil {

@@ -9,9 +9,10 @@ import (
 
 // What is printed to go on with works when it is pasted.
 
-// stateFlag is the flag that names the state directory in use, if it must be named.
+// stateFlag is the flag that names the state directory in use, unless it is the one
+// that is used anyway.
 func (a *app) stateFlag(dir string) string {
-	if a.stateDir == "" {
+	if usual, err := defaultState(); err == nil && usual == dir {
 		return ""
 	}
 	return "--state " + quoted(dir)

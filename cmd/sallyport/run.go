@@ -85,6 +85,9 @@ func (a *app) run(ctx context.Context, path string, f runFlags) error {
 }
 
 func (a *app) runTask(ctx context.Context, s *scenarios.Scenario, f runFlags) error {
+	if err := canApprove(s); err != nil {
+		return err
+	}
 	dir, err := a.statePath()
 	if err != nil {
 		return err
@@ -111,6 +114,20 @@ func (a *app) runTask(ctx context.Context, s *scenarios.Scenario, f runFlags) er
 		}
 		return d.goOn(ctx)
 	})
+}
+
+// canApprove refuses a task whose tools need approvals that nobody could give.
+func canApprove(s *scenarios.Scenario) error {
+	if len(s.Config.Keys) > 0 {
+		return nil
+	}
+	for _, c := range s.Config.Tools {
+		if c.Approvers() > 0 {
+			return fail(exitNoKey, "make a key with: sallyport keys new",
+				"run %s: tool %s needs an approval, and you have no key to give it with", s.File, c.Name)
+		}
+	}
+	return nil
 }
 
 // beginErr gives the errors of a beginning their exit codes.
@@ -183,8 +200,12 @@ func (a *app) play(ctx context.Context, s *scenarios.Scenario, f runFlags) error
 }
 
 func playErr(ctx context.Context, err error) error {
-	if errors.Is(err, scenarios.ErrNotEmpty) {
+	var place *scenarios.PlaceError
+	switch {
+	case errors.Is(err, scenarios.ErrNotEmpty):
 		return usage("choose a folder that is not there yet", "%w", err)
+	case errors.As(err, &place):
+		return usage("give folders of your own on a local disk", "%w", err)
 	}
 	return beginErr(ctx, err)
 }

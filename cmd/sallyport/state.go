@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"sallyport/agent"
 	"sallyport/agent/embedded"
 	"sallyport/scenarios"
@@ -53,17 +55,25 @@ func (a *app) reading(use func(e agent.Engine) error) error {
 	return openedAt(dir, func(e agent.Engine, _ string) error { return use(e) })
 }
 
-// load replays a run's journal.
-func load(ctx context.Context, e agent.Engine, id string) (agent.Run, []agent.Entry, error) {
-	if err := agent.CheckRunID(id); err != nil {
-		return agent.Run{}, nil, usage("list the runs with: sallyport runs", "%w", err)
+// oneRun wants the id of a run.
+func oneRun(c *cobra.Command, args []string) error {
+	if err := cobra.ExactArgs(1)(c, args); err != nil {
+		return err
 	}
-	return scenarios.Load(ctx, e, id)
+	return agent.CheckRunID(args[0])
+}
+
+// atMostOneRun wants the id of a run, or nothing.
+func atMostOneRun(c *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return oneRun(c, args)
+	}
+	return cobra.MaximumNArgs(1)(c, args)
 }
 
 // visited counts how often a run entered each state.
 func visited(ctx context.Context, e agent.Engine, id string) (agent.Visits, agent.State, error) {
-	run, entries, err := load(ctx, e, id)
+	run, entries, err := scenarios.Load(ctx, e, id)
 	if err != nil {
 		return nil, agent.StateNone, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/agent"
+	"sallyport/scenarios"
 )
 
 // The commands of the operator: resume, pause, cancel.
@@ -16,7 +17,7 @@ import (
 func (a *app) resumeCommand() *cobra.Command {
 	var as string
 	c := &cobra.Command{
-		Use: "resume RUN", Short: "Go on with a run that was parked, paused, interrupted, or left by a crash", Args: cobra.ExactArgs(1),
+		Use: "resume RUN", Short: "Go on with a run that was parked, paused, interrupted, or left by a crash", Args: oneRun,
 		ValidArgsFunction: a.completeRuns(agent.Filter{Open: true}),
 		RunE:              func(c *cobra.Command, args []string) error { return a.resume(c.Context(), args[0], as) },
 	}
@@ -26,7 +27,7 @@ func (a *app) resumeCommand() *cobra.Command {
 
 func (a *app) resume(ctx context.Context, id, as string) error {
 	return a.atDesk(id, as, func(d *desk) error {
-		run, _, err := load(ctx, d.host.Engine, id)
+		run, _, err := scenarios.Load(ctx, d.host.Engine, id)
 		if err != nil {
 			return err
 		}
@@ -47,7 +48,7 @@ func (a *app) resume(ctx context.Context, id, as string) error {
 
 func (a *app) pauseCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "pause RUN", Short: "Withhold everything that a run has not started", Args: cobra.ExactArgs(1),
+		Use: "pause RUN", Short: "Withhold everything that a run has not started", Args: oneRun,
 		ValidArgsFunction: a.completeRuns(agent.Filter{Open: true}),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.atDesk(args[0], "", func(d *desk) error {
@@ -64,7 +65,7 @@ func (a *app) pauseCommand() *cobra.Command {
 func (a *app) cancelCommand() *cobra.Command {
 	var abandon bool
 	c := &cobra.Command{
-		Use: "cancel RUN", Short: "End a run; a write in flight is settled first", Args: cobra.ExactArgs(1),
+		Use: "cancel RUN", Short: "End a run; a write in flight is settled first", Args: oneRun,
 		ValidArgsFunction: a.completeRuns(agent.Filter{Open: true}),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.atDesk(args[0], "", func(d *desk) error { return a.cancel(c.Context(), d, abandon) })
@@ -96,9 +97,6 @@ func (a *app) cancel(ctx context.Context, d *desk, abandon bool) error {
 func (a *app) steer(ctx context.Context, d *desk, what agent.Decision) (agent.Verdict, error) {
 	key := make([]byte, 16)
 	_, _ = rand.Read(key) // never fails
-	if err := agent.CheckRunID(d.run); err != nil {
-		return agent.Verdict{}, usage("list the runs with: sallyport runs", "%w", err)
-	}
 	v, err := d.host.Engine.Deliver(ctx, d.run, agent.Delivery{
 		Key: "cli-" + hex.EncodeToString(key), Actor: d.host.Actor, Decision: what,
 	})
