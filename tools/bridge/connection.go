@@ -73,7 +73,7 @@ func (c *connection) handshake(ctx context.Context, srv tools.Server) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil && !c.wire.alive():
+	case err != nil && !c.wire.alive() && !errors.Is(c.wire.reason(), errHungUp):
 		return c.wire.reason()
 	case err != nil:
 		return ReasonVersion // the server refuses every version that is offered, or answers it badly

@@ -31,11 +31,19 @@ type entry struct {
 	err        error // a tools.Reason: the definition is refused
 }
 
+// define reads the definition in its canonical form, so that the model is told the same
+// whether a server has just sent it or the run has kept it.
 func (e *entry) define() (tools.Definition, error) {
-	if !e.read {
-		e.definition, e.err = tools.ParseDefinition(e.raw)
-		e.read = true
+	if e.read {
+		return e.definition, e.err
 	}
+	e.read = true
+	canonical, err := strictjson.Canonical(e.raw)
+	if err != nil {
+		e.err = tools.DefinitionMalformed
+		return e.definition, e.err
+	}
+	e.definition, e.err = tools.ParseDefinition(canonical)
 	return e.definition, e.err
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/agent"
 	"sallyport/tools"
@@ -23,7 +24,8 @@ type script struct {
 	// Protocol is what the server speaks; empty is 2026-07-28. An older one makes it
 	// refuse server/discover.
 	Protocol string
-	// Views are what tools/list shows, from one listing to the next: pages by cursor.
+	// Views are what tools/list shows, from one listing of a child to its next: pages by
+	// cursor.
 	Views []map[string]json.RawMessage
 	// Replies are given instead of the ordinary ones: by method, or by "call:TOOL".
 	Replies map[string][]scripted
@@ -37,13 +39,13 @@ type script struct {
 
 // scripted is one reply. $ID in a line stands for the request's id.
 type scripted struct {
-	Result json.RawMessage
-	Error  json.RawMessage
-	Before []string // lines that are written first
-	Line   string   // instead of a proper reply
-	Flood  int      // bytes of one endless line instead
-	Silent bool     // nothing instead
-	Exit   bool     // the server ends instead; with Result, after it
+	Result json.RawMessage `json:",omitempty"`
+	Error  json.RawMessage `json:",omitempty"`
+	Before []string        // lines that are written first
+	Line   string          // instead of a proper reply
+	Flood  int             // bytes of one endless line instead
+	Silent bool            // nothing instead
+	Exit   bool            // the server ends instead; with Result, after it
 }
 
 // received is what a scripted server notes of each message.
@@ -281,6 +283,17 @@ func (s *stand) got(method string) []received {
 		}
 	}
 	return all
+}
+
+// waitForCall returns when the child has received a call: another process writes the
+// record, and says so in no other way.
+func (s *stand) waitForCall() {
+	s.t.Helper()
+	for range time.Tick(time.Millisecond) {
+		if s.calls() > 0 || s.t.Context().Err() != nil {
+			return
+		}
+	}
 }
 
 func (s *stand) calls() int { return len(s.got("tools/call")) }

@@ -17,6 +17,8 @@ import (
 var (
 	// errLost: the connection ended: the server died or closed its output.
 	errLost = errors.New("the connection to the server is lost")
+	// errHungUp: the SDK gave the session up: it did not like the handshake.
+	errHungUp = errors.New("the session was not opened")
 	// errWrite: a request could not be written whole.
 	errWrite = errors.New("the server does not take requests")
 )
@@ -70,7 +72,7 @@ func (w *wire) SessionID() string { return "" }
 
 // Close implements [mcp.Connection].
 func (w *wire) Close() error {
-	w.end(errLost)
+	w.end(errHungUp)
 	return nil
 }
 
