@@ -40,18 +40,14 @@ func TestMain(m *testing.M) {
 }
 
 // verbs are what a child can do. The first argument is the state directory.
-var verbs map[string]func(context.Context, []string) error
-
-func init() {
-	verbs = map[string]func(context.Context, []string) error{
-		"live":    live,
-		"hold":    hold,
-		"serve":   serveAll,
-		"pause":   deliverPause,
-		"follow":  follow,
-		"write":   writeOn,
-		"openall": openAndRead,
-	}
+var verbs = map[string]func(context.Context, []string) error{
+	"live":    live,
+	"hold":    hold,
+	"serve":   serveAll,
+	"pause":   deliverPause,
+	"follow":  follow,
+	"write":   writeOn,
+	"openall": openAndRead,
 }
 
 // child is a process of ours.
@@ -221,6 +217,47 @@ func (l ledger) count(call string) int {
 // life is the script of a whole run: reads, a write that is signed for, and a
 // destructive call that two sign for.
 var life = enginetest.Script{{enginetest.ToolRead, enginetest.ToolWrite}, {enginetest.ToolDestroy, enginetest.ToolRead}}
+
+// witness notes in a file which effects were performed.
+type witness struct {
+	agent.Nodes
+	path string
+}
+
+func (w witness) Perform(ctx context.Context, t agent.Task) (agent.Report, error) {
+	f, err := os.OpenFile(w.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return agent.Report{}, err
+	}
+	_, err = fmt.Fprintln(f, t.Effect.Seq, t.Effect.Kind)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return agent.Report{}, err
+	}
+	return w.Nodes.Perform(ctx, t)
+}
+
+// checkPerformed sees to it that what was performed is journaled, and nothing beyond.
+func checkPerformed(t *testing.T, e *embedded.Engine, id, path, what string) {
+	t.Helper()
+	journaled := map[string]bool{}
+	for entry, err := range e.Journal(context.Background(), id, 1, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, eff := range entry.Effects {
+			journaled[fmt.Sprintln(eff.Seq, eff.Kind)] = true
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if !journaled[line] {
+			t.Errorf("%s: effect %q was performed and is not in the journal", what, line)
+		}
+	}
+}
 
 // live takes a run from its start to its end, whatever came before: it starts,
 // serves, signs what waits, and serves again. Arguments: state, run, ledger.

@@ -46,16 +46,22 @@ func dsn(path string, settings url.Values) string {
 }
 
 // durable are the settings of every connection that is used: a commit is on the disk,
-// file and directory, before it returns. promises are what they must read back as.
+// file and directory, before it returns. None of them writes. promises are what the
+// settings must read back as.
 func durable() url.Values {
-	return url.Values{
-		"_auto_vacuum": {"incremental"}, // takes effect while the file is empty only
-		"_pragma": {
-			"trusted_schema(0)", "journal_mode(wal)", "synchronous(full)",
-			"fullfsync(1)", "checkpoint_fullfsync(1)", // macOS: fsync alone leaves data in the drive's cache
-			"journal_size_limit(67108864)",
-		},
-	}
+	return url.Values{"_pragma": {
+		"trusted_schema(0)", "synchronous(full)",
+		"fullfsync(1)", "checkpoint_fullfsync(1)", // macOS: fsync alone leaves data in the drive's cache
+		"journal_size_limit(67108864)",
+	}}
+}
+
+// creating are the settings of the connection that makes the file: they stay with it.
+func creating() url.Values {
+	s := durable()
+	s.Set("_auto_vacuum", "incremental") // possible while the file is empty only
+	s.Add("_pragma", "journal_mode(wal)")
+	return s
 }
 
 var promises = map[string]string{
@@ -192,7 +198,11 @@ func inspect(path string) (version int, err error) {
 
 // migrate brings the file to the newest schema, in one transaction each.
 func migrate(path string, version int) (err error) {
-	db := open(path, 1, durable())
+	settings := durable()
+	if version == 0 {
+		settings = creating()
+	}
+	db := open(path, 1, settings)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	for ; version < len(migrations); version++ {
 		script := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
