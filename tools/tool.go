@@ -74,10 +74,12 @@ func (t *Tool) readInput() error {
 		return err
 	}
 	exposed := closed(v).append(nil)
-	if t.Exposed, err = newSchema(exposed, t.Contract.Schema); err != nil {
+	root, cost, err := readSchema(exposed, t.Contract.Schema)
+	if err != nil {
 		return err
 	}
-	t.Exposed.grant = grant
+	// Closing the root is our own check; for the rest both have one second validator.
+	t.Exposed = &Schema{root: root, cost: cost, grant: grant, second: t.Input.second}
 	t.Model.Parameters = exposed
 	return t.Exposed.root.checkDefaults()
 }
