@@ -132,8 +132,3 @@ func (h *Hints) read(raw []byte) error {
 	}
 	return nil
 }
-
-// DefinitionTitle is [NameOf].
-//
-// Deprecated: say NameOf.
-func DefinitionTitle(raw []byte) (string, error) { return NameOf(raw) }
