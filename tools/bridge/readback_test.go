@@ -73,7 +73,7 @@ func TestReadBack_CanBeRepeated(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStand(t, script{Replies: map[string][]scripted{"call:save": {{Exit: true}}, "call:settle": {good, first, good}}})
-			s.cfg.Servers[0].Timeout = tools.Duration(impatient)
+			s.cfg.Contracts[2].Timeout = tools.Duration(impatient)
 			r := s.begin(t)
 			c := r.approved(saveArguments)
 			r.is(r.send(c).Outcome, agent.StatusResultUnknown, agent.ClassProtocolError, ReasonLost)

@@ -11,12 +11,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"sallyport/agent"
+	"sallyport/tools"
 	"sallyport/tools/grant"
 )
 
 // quick is the time limit of scripted servers that are to fail by it, and long enough
 // for those that are not.
-const quick = 2 * time.Second
+const quick = 4 * time.Second
 
 // impatient is the limit where a test waits for it to pass.
 const impatient = 200 * time.Millisecond
@@ -31,6 +32,9 @@ type running struct {
 	now    time.Time
 	n      int
 }
+
+// hurry makes the server's limit short once it has answered.
+func (r *running) hurry() { r.bridge.registry.Servers()[0].Timeout = tools.Duration(impatient) }
 
 // begin discovers, pins what is found and makes the bridge.
 func (s *stand) begin(t *testing.T, change ...func(*Config)) *running {

@@ -126,7 +126,7 @@ func TestSend_ClassifiesReplies(t *testing.T) {
 // CHECKS 72 and 97: no answer within the limit; the session goes on.
 func TestSend_TimesOut(t *testing.T) {
 	s := newStand(t, script{Replies: map[string][]scripted{"call:find": {{Silent: true}, {Result: statusResult("ok", "m", "{}")}}, "call:save": {{Silent: true}}}})
-	s.cfg.Servers[0].Timeout = tools.Duration(impatient)
+	s.cfg.Contracts[0].Timeout, s.cfg.Contracts[1].Timeout = tools.Duration(impatient), tools.Duration(impatient)
 	r := s.begin(t)
 	r.is(r.read().Outcome, unavailable, agent.ClassTimeout, ReasonTimeout)
 	r.is(r.send(r.approved(saveArguments)).Outcome, unknown, agent.ClassTimeout, ReasonTimeout)
@@ -147,7 +147,7 @@ func TestSend_ProgressDoesNotExtendTheLimit(t *testing.T) {
 	s := newStand(t, script{Replies: map[string][]scripted{"call:find": {{
 		Before: []string{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`}, Silent: true,
 	}}}})
-	s.cfg.Servers[0].Timeout = tools.Duration(impatient)
+	s.cfg.Contracts[0].Timeout = tools.Duration(impatient)
 	r := s.begin(t)
 	began := time.Now()
 	r.is(r.read().Outcome, unavailable, agent.ClassTimeout, ReasonTimeout)
