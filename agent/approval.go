@@ -115,6 +115,29 @@ func (s *stepper) refuse(e Refuse) (Row, error) {
 	return RowRefused, nil
 }
 
+// refusedBefore reports whether a person has refused this very call: asking again
+// would only wear that person down. An edit is a person's own proposal.
+func (s *stepper) refusedBefore(c *Call) bool {
+	return !c.Edited && slices.ContainsFunc(s.run.TurnedDown, func(t TurnedDown) bool {
+		return t.Refused && t.Tool == c.Proposal.Tool && t.Arguments == c.Candidate.Arguments
+	})
+}
+
+// tire holds the run before a candidate of a tool is shown of which [MaxTurnedDown]
+// were refused or have expired: an operator resumes it, or cancels.
+func (s *stepper) tire() {
+	tool := s.run.Call.Proposal.Tool
+	times := 0
+	for _, t := range s.run.TurnedDown {
+		if t.Tool == tool {
+			times++
+		}
+	}
+	if times >= MaxTurnedDown {
+		s.run.Held, s.run.Reason = true, ReasonTurnedDown
+	}
+}
+
 func (s *stepper) edit(e Edit) (Row, error) {
 	c, err := s.pending()
 	if err != nil {
@@ -202,7 +225,7 @@ func (s *stepper) resume() (Row, error) {
 	if !s.run.Held {
 		return "", refuse(CodeIllegal, "the run is not paused")
 	}
-	s.run.Held = false
+	s.run.Held, s.run.Reason = false, ""
 	s.release(true)
 	return RowResumed, nil
 }

@@ -70,6 +70,9 @@ const (
 	MaxCallsPerTurn = 32
 	// MaxUnreached is how often the model is tried in a row before the run fails.
 	MaxUnreached = 4
+	// MaxTurnedDown is how many candidates of one tool may be refused or expire
+	// before the run is held at the next.
+	MaxTurnedDown = 3
 	// MaxNoted bounds the refused deliveries that a run journals.
 	MaxNoted = 100
 )
@@ -106,6 +109,8 @@ type Run struct {
 	Deadline   time.Time // when the pending candidate expires
 	Unreached  int       // attempts at the model in a row without a turn
 	Noted      int       // refused deliveries journaled
+
+	TurnedDown []TurnedDown // candidates that were refused or expired, in order
 
 	Transcript Transcript
 	Answer     BodyRef // the model's last message, once completed
@@ -148,6 +153,13 @@ type Grant struct {
 	Key      string // id of the key
 	Approver string // name of the key
 	Expires  int64  // unix seconds; from then on the grant counts as none
+}
+
+// TurnedDown is a candidate that nobody approved.
+type TurnedDown struct {
+	Tool      string
+	Arguments string // digest
+	Refused   bool   // by a person; else it expired
 }
 
 // Tool returns the pinned tool of that exposed or host-only name.

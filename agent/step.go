@@ -3,6 +3,7 @@ package agent
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"sallyport/tools/grant"
@@ -345,23 +346,30 @@ func (s *stepper) returned(e Returned) (Row, error) {
 		}
 		c.Candidate, c.Grants = e.Candidate, nil
 	}
-	if !possible(s.run.Open.Kind, e.Outcome) {
+	if !possible(s.run.Open.Kind, s.run.tool().Risk, e.Outcome) {
 		return "", refuse(CodeInvalid, "%s cannot return %s (sent: %t)", s.run.Open.Kind, e.Status, e.Sent)
 	}
 	if !e.Arguments.IsZero() {
 		c.Arguments = e.Arguments
 	}
 	out := e.Outcome
+	if waits && s.refusedBefore(c) {
+		out = Outcome{Status: StatusRejected, Class: ClassPermissionRefused, Reason: ReasonRefusedBefore}
+		c.Candidate = nil
+	}
 	c.Outcome, c.Settled = &out, false
 	s.wants = Observe
 	return RowReturned, nil
 }
 
 // possible reports whether an effect can have this outcome: Prepare sends nothing and
-// so has no result, Send asks nobody, and what is ok was sent.
-func possible(by EffectKind, out Outcome) bool {
+// so has no result, Send asks nobody, what is ok was sent, and a write that was sent
+// is never merely unavailable.
+func possible(by EffectKind, risk Risk, out Outcome) bool {
 	switch out.Status {
-	case StatusRejected, StatusUnavailable:
+	case StatusUnavailable:
+		return !out.Sent || by == Send && !risk.Writes()
+	case StatusRejected:
 		return by == Send || !out.Sent
 	case StatusWaitingApproval:
 		return by == Prepare && !out.Sent
@@ -440,6 +448,7 @@ func (s *stepper) approvalRequired(c *Call) (Row, error) {
 	}
 	if s.run.Deadline.IsZero() {
 		s.run.Deadline = s.run.Time.Add(seconds(s.run.tool().Expires))
+		s.tire()
 	}
 	s.wants = Present
 	return RowApprovalRequired, nil
@@ -478,6 +487,9 @@ func (s *stepper) tick() (Row, error) {
 // decided gives the pending call the outcome that no approval brought.
 func (s *stepper) decided(status Status, reason string) {
 	c := s.call()
+	s.run.TurnedDown = append(slices.Clip(s.run.TurnedDown), TurnedDown{
+		Tool: c.Proposal.Tool, Arguments: c.Candidate.Arguments, Refused: reason == ReasonRefused,
+	})
 	c.Outcome = &Outcome{Status: status, Class: ClassPermissionRefused, Reason: reason}
 	c.Grants = nil
 	s.run.Deadline = time.Time{}
@@ -486,14 +498,17 @@ func (s *stepper) decided(status Status, reason string) {
 
 // The reasons of outcomes that Step itself decides. Nodes and bridge have more.
 const (
-	ReasonRefused = "refused" // a person refused the candidate
-	ReasonExpired = "expired" // nobody decided in time
-	ReasonSettled = "settled" // evidence or a statement decided
-	ReasonCrashed = "crashed" // the process ended while a write was in flight
+	ReasonRefused       = "refused"        // a person refused the candidate
+	ReasonRefusedBefore = "refused_before" // a person refused the same call earlier in the run
+	ReasonExpired       = "expired"        // nobody decided in time
+	ReasonSettled       = "settled"        // evidence or a statement decided
+	ReasonCrashed       = "crashed"        // the process ended while a write was in flight
 )
 
 // The reasons of runs that an operator ended. A budget's is "budget:" and its name.
 const (
 	ReasonOperator  = "operator"
 	ReasonAbandoned = "outcome_unknown" // the outcome of a write stays unknown
+	// ReasonTurnedDown holds a run whose tool had too many candidates refused.
+	ReasonTurnedDown = "turned_down"
 )

@@ -449,6 +449,49 @@ func TestStep_AnEditGrantsNothing(t *testing.T) {
 	}
 }
 
+// turnDown refuses the pending candidate and proposes the tool again.
+func (tr *trace) turnDown(again string) {
+	tr.t.Helper()
+	tr.outside(agent.Refuse{Candidate: tr.run.Call.Candidate.ID})
+	tr.node(observed(agent.StatusRejected, agent.ClassPermissionRefused))
+	for tr.run.Open.Kind == agent.Prepare { // the read that was proposed beside it
+		tr.node(tr.checked())
+		tr.node(came(agent.StatusOK, agent.ClassOK))
+		tr.node(observed(agent.StatusOK, agent.ClassOK))
+	}
+	tr.node(proposes(enginetest.ToolWrite))
+	tr.node(enginetest.Waiting(tr.task(), ref(again)))
+}
+
+func TestStep_TheSameCallIsNotAskedForTwiceAfterARefusal(t *testing.T) {
+	tr := upToWaiting(t, enginetest.ToolWrite)
+	tr.turnDown(string(enginetest.Arguments))
+	out := tr.run.Call.Outcome
+	if out.Status != agent.StatusRejected || out.Reason != agent.ReasonRefusedBefore || tr.run.Call.Candidate != nil {
+		t.Errorf("the call that was refused came back as %+v", out)
+	}
+}
+
+// TestStep_TheFourthCandidateHoldsTheRun: three were turned down; the next is not
+// shown before an operator resumes.
+func TestStep_TheFourthCandidateHoldsTheRun(t *testing.T) {
+	tr := upToWaiting(t, enginetest.ToolWrite)
+	for i := range agent.MaxTurnedDown {
+		if tr.run.Held {
+			t.Fatalf("held at candidate %d", i+1)
+		}
+		tr.turnDown(fmt.Sprintf(`{"n":%d}`, i+2))
+		tr.node(agent.Observed{Status: agent.StatusWaitingApproval, Class: agent.ClassPermissionRefused})
+	}
+	if !tr.run.Held || tr.run.Startable() || tr.run.Reason != agent.ReasonTurnedDown {
+		t.Fatalf("the fourth: held %t, would be shown %t, reason %q", tr.run.Held, tr.run.Startable(), tr.run.Reason)
+	}
+	tr.outside(agent.Resume{})
+	if !tr.run.Startable() || tr.run.Reason != "" {
+		t.Errorf("after resume: would be shown %t, reason %q", tr.run.Startable(), tr.run.Reason)
+	}
+}
+
 func TestStep_ADeadlineIsAcceptedWhenDueAndNotBefore(t *testing.T) {
 	tr := upToWaiting(t, enginetest.ToolWrite)
 	due, ok := tr.run.Due()

@@ -38,8 +38,9 @@ const reasonUnknownTool = "unknown_tool"
 
 // decidedSentences say what persons and clocks decided.
 var decidedSentences = map[string]string{
-	agent.ReasonRefused: "A person refused this call. Nothing was written. Do not propose it again.",
-	agent.ReasonExpired: "Nobody decided in time. Nothing was written.",
+	agent.ReasonRefused:       "A person refused this call. Nothing was written. Do not propose it again.",
+	agent.ReasonRefusedBefore: "A person refused this very call before. Nothing was written. Do not propose it again.",
+	agent.ReasonExpired:       "Nobody decided in time. Nothing was written.",
 }
 
 // notMade ends every sentence about a call that was refused before it was sent.
