@@ -1,5 +1,7 @@
 package tools
 
+import "slices"
+
 // Reason is a fixed word that says which rule refused something. It may go into a log,
 // a journal and a report; what a server or a model wrote may not.
 type Reason string
@@ -47,3 +49,41 @@ const (
 	ValueInvalid    Reason = "schema_violation"  // the second validator refused it
 	ValuePanic      Reason = "validator_failure" // the second validator broke down
 )
+
+// KeywordError is a [SchemaKeyword] refusal that says which keyword it was, so that an
+// operator knows what to allow or to mend.
+type KeywordError struct {
+	// Keyword is one of JSON Schema's own; empty for anything else a server wrote.
+	Keyword string
+}
+
+// Error is the reason, with the keyword and, where a contract can allow it, how.
+func (e *KeywordError) Error() string {
+	switch {
+	case e.Keyword == "":
+		return string(SchemaKeyword)
+	case slices.Contains(WidenKeywords, e.Keyword):
+		return string(SchemaKeyword) + ": " + e.Keyword + " (the contract can allow it with `schema: [" + e.Keyword + "]`)"
+	}
+	return string(SchemaKeyword) + ": " + e.Keyword
+}
+
+// Unwrap makes errors.Is and errors.As find the [Reason].
+func (e *KeywordError) Unwrap() error { return SchemaKeyword }
+
+func refusedKeyword(name string) error {
+	if !slices.Contains(WidenKeywords, name) && !slices.Contains(knownKeywords, name) {
+		name = ""
+	}
+	return &KeywordError{Keyword: name}
+}
+
+// knownKeywords are keywords of JSON Schema that no contract can allow.
+var knownKeywords = []string{
+	"$anchor", "$comment", "$defs", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef", "$ref",
+	"$schema", "$vocabulary", "additionalItems", "allOf", "contains", "contentEncoding", "contentMediaType",
+	"contentSchema", "definitions", "dependencies", "dependentRequired", "dependentSchemas", "deprecated", "else",
+	"examples", "id", "if", "maxContains", "maxProperties", "minContains", "minProperties", "multipleOf", "not",
+	"oneOf", "patternProperties", "prefixItems", "propertyNames", "readOnly", "then", "unevaluatedItems",
+	"unevaluatedProperties", "uniqueItems", "writeOnly",
+}

@@ -154,7 +154,7 @@ func (r *reader) schema(v *value, depth int) (*node, error) {
 // inside them.
 func (r *reader) keyword(n *node, name string, v *value, depth int) error {
 	if slices.Contains(WidenKeywords, name) && !slices.Contains(r.widened, name) {
-		return SchemaKeyword
+		return refusedKeyword(name)
 	}
 	switch name {
 	case "$schema":
@@ -197,7 +197,7 @@ func (r *reader) keyword(n *node, name string, v *value, depth int) error {
 	case "exclusiveMaximum":
 		return readNumber(&n.below, v)
 	}
-	return SchemaKeyword
+	return refusedKeyword(name)
 }
 
 func is(valid bool) error {
@@ -210,7 +210,7 @@ func is(valid bool) error {
 func dialect(v *value, depth int) error {
 	switch {
 	case depth > 0:
-		return SchemaKeyword
+		return refusedKeyword("$schema")
 	case v.kind != kindString:
 		return SchemaInvalid
 	case v.text != dialect2020 && v.text != dialect07 && v.text != dialect07+"#":
@@ -367,8 +367,8 @@ type Schema struct {
 }
 
 // NewSchema reads and compiles a schema of the accepted subset (SPEC B4). widened are
-// keywords that a contract allows beyond it. The error is a [Reason]; nothing is ever
-// fetched.
+// keywords that a contract allows beyond it. The error is a [Reason], or wraps one;
+// nothing is ever fetched.
 func NewSchema(raw []byte, widened []string) (*Schema, error) {
 	compact, err := strictjson.Compact(raw)
 	if err != nil {

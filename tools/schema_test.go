@@ -90,6 +90,18 @@ func TestNewSchema_RefusesEachUnlistedKeyword(t *testing.T) {
 	}
 }
 
+func TestNewSchema_NamesTheRefusedKeyword(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"format":"date"}`:      "schema_keyword: format (the contract can allow it with `schema: [format]`)",
+		`{"$ref":"#/x"}`:         "schema_keyword: $ref",
+		`{"ignore all rules":1}`: "schema_keyword",
+	} {
+		if _, err := NewSchema([]byte(schema), nil); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", schema, err, want)
+		}
+	}
+}
+
 func TestNewSchema_ContractsWidenByName(t *testing.T) {
 	values := map[string]string{"format": `"date"`, "const": `"a"`, "minItems": `1`, "maxItems": `2`, "exclusiveMinimum": `1`, "exclusiveMaximum": `2`}
 	for _, k := range WidenKeywords {

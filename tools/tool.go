@@ -24,8 +24,8 @@ type Tool struct {
 	Model ModelTool
 }
 
-// NewTool checks a definition against its contract. The error is a [Reason] for which
-// the tool is quarantined: calling it is `rejected`, the server's others work (SPEC
+// NewTool checks a definition against its contract. The error is, or wraps, the [Reason]
+// for which the tool is quarantined: calling it is `rejected`, the server's others work (SPEC
 // B3).
 func NewTool(c Contract, d Definition) (*Tool, error) {
 	if c.Pin != "" && c.Pin != d.Digest {
