@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sallyport/scenarios"
 	"sallyport/scenarios/config"
 	"sallyport/tools/grant"
 )
@@ -16,12 +17,14 @@ var example = regexp.MustCompile("(?ms)^```yaml\n(# ([a-z.]+)\n.*?)^```$")
 // Every example of the page is read as the program would read it.
 func TestConfigurationPage_ExamplesLoad(t *testing.T) {
 	seen := map[string]int{}
+	dir := t.TempDir()
 	for _, m := range example.FindAllStringSubmatch(string(read(t, "docs/configuration.md")), -1) {
 		text, name := m[1], m[2]
 		seen[name]++
 		switch name {
 		case config.FileName:
-			c, err := config.Parse(filepath.Join(t.TempDir(), name), []byte(text))
+			put(t, filepath.Join(dir, name), text)
+			c, err := config.Parse(filepath.Join(dir, name), []byte(text))
 			if err != nil {
 				t.Errorf("docs/configuration.md: %v", err)
 			} else if len(c.Warnings) > 0 {
@@ -29,10 +32,22 @@ func TestConfigurationPage_ExamplesLoad(t *testing.T) {
 			}
 		case config.UserFile:
 			loadUserExample(t, text)
+		default:
+			put(t, filepath.Join(dir, name), text)
 		}
 	}
-	if seen[config.FileName] == 0 || seen[config.UserFile] == 0 {
-		t.Errorf("docs/configuration.md holds %v", seen)
+	for _, name := range []string{"task.yaml", "scenario.yaml"} {
+		s, err := scenarios.LoadFile(filepath.Join(dir, name), scenarios.LoadOptions{UserDir: t.TempDir()})
+		if err != nil {
+			t.Errorf("docs/configuration.md: %v", err)
+		} else if s.IsScenario() != (name == "scenario.yaml") {
+			t.Errorf("docs/configuration.md: %s is taken for something else", name)
+		}
+	}
+	for _, name := range []string{config.FileName, config.UserFile, "task.yaml", "turns.yaml", "scenario.yaml"} {
+		if seen[name] != 1 {
+			t.Errorf("docs/configuration.md holds %d examples of %s", seen[name], name)
+		}
 	}
 }
 
