@@ -16,7 +16,7 @@ func TestValidName(t *testing.T) {
 		"a\x00.md": false, "ａ.md": false, "é.md": false, "a\xff.md": false, "": false,
 		"../a.md": false, "/etc/a.md": false, "a/b.md": false, `a\b.md`: false, "..md": false, "...md": false, "..": false, ".": false,
 		"A.MD": false, "a.md.md": false, "a.txt": false, "a:b.md": false, "~.md": false,
-		draftPrefix + "X.md": false,
+		".sallyport-draft-X.md": false,
 	} {
 		if got := ValidName(name); got != want {
 			t.Errorf("ValidName(%q) = %v, want %v", name, got, want)

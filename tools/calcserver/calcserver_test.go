@@ -119,6 +119,42 @@ func TestServe_AnswersWhatWasPipedIn(t *testing.T) {
 	}
 }
 
+// Well-formed lines that are odd as messages: answered, ignored, or the end of the connection, never a panic.
+func TestServe_SurvivesOddMessages(t *testing.T) {
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	for _, line := range []string{
+		`{}`, `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":1}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"method":5}`, `{"jsonrpc":"2.0","id":1,"method":""}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + meta + `,"name":5}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + meta + `,"name":"add"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + meta + `,"name":"add","arguments":5}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` + meta + `,"name":"add","inputResponses":{"x":5}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + meta + `,"cursor":"bad"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2099-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":5}}`,
+		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}`,
+		`{"jsonrpc":"2.0","method":"tools/call"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled"}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`,
+		`{"jsonrpc":"2.0","method":"initialize"}`, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"x"}}`, `{"jsonrpc":"2.0","id":1,"method":"resources/list"}`,
+		`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x"}}`, `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{` + meta + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}`, `{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}`,
+		`{"jsonrpc":"2.0","id":9223372036854775808,"method":"ping"}`, `{"jsonrpc":"2.0","id":1.5,"method":"ping"}`,
+	} {
+		c := start(t, stdiotest.Current)
+		c.Tools()
+		c.TrySend(line)
+
+		if code := c.End(); code != 0 && code != 1 || strings.Contains(c.Stderr(), "goroutine") {
+			t.Errorf("%s: exit %d, stderr %.3000s", line, code, c.Stderr())
+		}
+	}
+}
+
 func TestAddExactly(t *testing.T) {
 	for _, test := range []struct {
 		a, b, sum int64

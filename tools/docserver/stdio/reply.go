@@ -3,6 +3,8 @@ package stdio
 import (
 	"bytes"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,11 +40,20 @@ func (r *replies) ask(line []strictjson.Member) {
 	switch {
 	case method == `"notifications/cancelled"`:
 		r.settle(cancelled(params))
-	case method != "" && id != "" && method != `"subscriptions/listen"`:
+	case method != "" && method != `"subscriptions/listen"` && countable(id):
 		r.mu.Lock()
 		r.ids[id] = true
 		r.mu.Unlock()
 	}
+}
+
+// countable: a reply carries this text as its id. Other numbers come back changed, or not at all.
+func countable(id string) bool {
+	if strings.HasPrefix(id, `"`) {
+		return true
+	}
+	_, err := strconv.ParseInt(id, 10, 64)
+	return err == nil
 }
 
 func cancelled(params string) string {
