@@ -1,10 +1,12 @@
 package scenarios
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -88,6 +90,9 @@ func parse(name string, data []byte) (*config.File, form, error) {
 		return nil, form, err
 	}
 	if found := form.check(f); len(found) > 0 {
+		slices.SortStableFunc(found, func(a, b config.Diagnostic) int {
+			return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+		})
 		return nil, form, &config.Error{Diagnostics: found}
 	}
 	return f, form, nil
@@ -231,14 +236,7 @@ func scriptErr(name string, data []byte, err error) error {
 }
 
 // known reports whether a word is one of a closed set.
-func known[T ~string](word T, all ...T) bool {
-	for _, w := range all {
-		if w == word {
-			return true
-		}
-	}
-	return false
-}
+func known[T ~string](word T, all ...T) bool { return slices.Contains(all, word) }
 
 // check lists the words of an expectation that mean nothing.
 func (e *Expect) check(f *config.File) []config.Diagnostic {

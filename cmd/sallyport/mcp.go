@@ -28,6 +28,6 @@ func (a *app) mcpCommand() *cobra.Command {
 			return nil
 		},
 	}
-	mcp.AddCommand(docs, calc)
+	mcp.AddCommand(docs, calc, a.muteCommand())
 	return mcp
 }
