@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sallyport/workspace"
@@ -120,12 +121,12 @@ var reasons = []error{
 	context.DeadlineExceeded, context.Canceled,
 }
 
-// reason returns the words for the log: one of ours, or that the system refused.
+// reasonWord returns what the log says about a result: nothing, words of ours, or that the system refused.
 func (r result) reasonWord() string {
 	if r.reason == nil {
 		return ""
 	}
-	for _, known := range append(reasons, grantErrors...) {
+	for _, known := range slices.Concat(reasons, grantErrors) {
 		if errors.Is(r.reason, known) {
 			return known.Error()
 		}
