@@ -41,6 +41,13 @@ func (a *app) lastly(do func()) {
 	a.last = do
 }
 
+// interrupted says that the first Ctrl-C was heard, where somebody may be waiting.
+func (a *app) interrupted() {
+	if a.console().Interactive() {
+		a.say("\nInterrupted: nothing new is started; a call in flight is waited for. Ctrl-C again ends at once.")
+	}
+}
+
 // atOnce is the last thing before the process ends at once.
 func (a *app) atOnce() {
 	a.mu.Lock()

@@ -23,7 +23,7 @@ func main() { os.Exit(int(start(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))) }
 // start runs one command and returns its exit code.
 func start(args []string, in, out, errs *os.File) exit {
 	a := &app{in: in, out: out, errs: errs}
-	ctx, stop := interruptible(a.atOnce)
+	ctx, stop := interruptible(a.interrupted, a.atOnce)
 	defer stop()
 	root := a.root()
 	root.SetArgs(args)
@@ -66,7 +66,7 @@ func (a *app) warn(about, message string) {
 // interruptible gives a context that the first Ctrl-C, or a termination, ends: then
 // nothing new is started and a Send in flight is waited for. The second ends the
 // process at once, after atOnce; children end by the end of their input.
-func interruptible(atOnce func()) (context.Context, func()) {
+func interruptible(interrupted, atOnce func()) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -82,6 +82,7 @@ func interruptible(atOnce func()) (context.Context, func()) {
 					os.Exit(int(exitInterrupted))
 				}
 				cancel(errInterrupted)
+				interrupted()
 			}
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -15,7 +16,7 @@ import (
 // The test binary is also the command: scripts and sessions start it as `sallyport`,
 // and it starts itself for the builtin servers.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"sallyport": main})
+	testscript.Main(m, map[string]func(){"sallyport": main, "stubserver": stub})
 }
 
 // TestCommands plays testdata/script: each command, its exit codes, what it prints and
@@ -93,7 +94,7 @@ func left(ts *testscript.TestScript, neg bool, args []string) {
 
 // quiet checks that no process that was started below a folder is alive.
 func quiet(ts *testscript.TestScript, _ bool, _ []string) {
-	if alive := processesNaming(ts.Getenv("WORK")); len(alive) > 0 {
+	if alive := lingering(ts.Getenv("WORK")); len(alive) > 0 {
 		ts.Fatalf("still alive: %q", alive)
 	}
 }
@@ -122,6 +123,16 @@ func processesNaming(text string) []string {
 		if err == nil && strings.Contains(line, text) && !strings.Contains(path, "/"+strconv.Itoa(os.Getpid())+"/") {
 			alive = append(alive, line)
 		}
+	}
+	return alive
+}
+
+// lingering is processesNaming after what is ending has had time to end: a child that
+// outlives its parent by the time that the system takes to tell it is no leak.
+func lingering(text string) []string {
+	alive := processesNaming(text)
+	for end := time.Now().Add(2 * time.Second); len(alive) > 0 && time.Now().Before(end); alive = processesNaming(text) {
+		time.Sleep(5 * time.Millisecond)
 	}
 	return alive
 }

@@ -30,7 +30,7 @@ func newUser(t *testing.T) *user {
 		}
 	}
 	t.Cleanup(func() {
-		if alive := processesNaming(u.dir); len(alive) > 0 {
+		if alive := lingering(u.dir); len(alive) > 0 {
 			t.Errorf("still alive: %q", alive)
 		}
 	})
