@@ -1,0 +1,33 @@
+package scenarios
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"sallyport/tools/calcserver"
+	"sallyport/tools/docserver"
+)
+
+// The test binary is also the executable that builtin servers are started from, as
+// `mcp docs --config FILE` and `mcp calc`.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "mcp" {
+		switch os.Args[2] {
+		case "docs":
+			os.Exit(docserver.Serve(context.Background(), os.Args[4], os.Stdin, os.Stdout, os.Stderr))
+		case "calc":
+			os.Exit(calcserver.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func executable(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

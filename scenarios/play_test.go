@@ -1,0 +1,151 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sallyport/agent"
+	"sallyport/nodes"
+)
+
+func shippedScenario(t *testing.T, name string) *Scenario {
+	t.Helper()
+	s, err := LoadFile(filepath.Join("research", name+".yaml"), LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// played plays a scenario in a folder of the test, which must be empty afterwards.
+func played(t *testing.T, s *Scenario, o PlayOptions) (Result, error) {
+	t.Helper()
+	t.Setenv("TMPDIR", t.TempDir())
+	o.Self = executable(t)
+	r, err := Play(t.Context(), s, o)
+	left, lerr := os.ReadDir(os.Getenv("TMPDIR"))
+	if lerr != nil || len(left) > 0 && r.Dir == "" {
+		t.Errorf("left behind: %v, %v", left, lerr)
+	}
+	return r, err
+}
+
+func TestPlay_ShippedScenariosHold(t *testing.T) {
+	files, err := filepath.Glob("research/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		if name == "sallyport" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			r, err := played(t, shippedScenario(t, name), PlayOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Passed() || !r.Compared || r.State != agent.StateCompleted {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// An instruction in a document, obeyed by the model, writes nothing (CASES X1).
+func TestPlay_HiddenInstructionIsStoppedByTheGate(t *testing.T) {
+	r, err := played(t, shippedScenario(t, "hidden-instruction"), PlayOptions{})
+	if err != nil || len(r.Calls) != 3 {
+		t.Fatalf("%+v, %v", r.Calls, err)
+	}
+	for _, c := range r.Calls[1:] {
+		if c.Tool != "docs__save_report" || c.Sent || c.Status != agent.StatusRejected {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestPlay_ParksWithoutADecision(t *testing.T) {
+	s := shippedScenario(t, "approved")
+	dir := filepath.Join(t.TempDir(), "stage")
+	r, err := played(t, s, PlayOptions{Decide: VerbWait, StageOptions: StageOptions{Dir: dir, Run: "parked"}})
+	if err != nil || r.State != agent.StateAwaitingApproval || r.Compared {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "state", "keys", "parked.json")); err != nil || r.Dir != dir {
+		t.Errorf("kept %q: %v", r.Dir, err)
+	}
+}
+
+// The key of decisions that nobody made is pinned as scripted; who waits for a person
+// pins an ordinary one (SPEC G2).
+func TestPlay_ScriptedKeyIsPinnedAsSuch(t *testing.T) {
+	for verb, want := range map[Verb]bool{"": true, VerbApprove: true, VerbReject: true, VerbWait: false} {
+		var got agent.Approver
+		_, err := played(t, shippedScenario(t, "demo"), PlayOptions{Decide: verb, Began: func(_ *Stage, run agent.Run) func(agent.Run) {
+			got = run.Spec.Approvers[0]
+			return func(agent.Run) {}
+		}})
+		if err != nil || got.Scripted != want {
+			t.Errorf("decide %q: %+v, %v", verb, got, err)
+		}
+	}
+}
+
+func TestPlay_ScriptThatDoesNotFitNamesItsLine(t *testing.T) {
+	s := shippedScenario(t, "refused")
+	s.Approvals = []Verb{VerbApprove} // the script expects a refusal
+	_, err := played(t, s, PlayOptions{})
+	if !errors.Is(err, nodes.ErrModelFault) || !strings.Contains(err.Error(), "refused.yaml:15: it expects a message of status \"rejected\"") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestPlay_InterruptedCleansUp(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Play(ctx, shippedScenario(t, "approved"), PlayOptions{
+		StageOptions: StageOptions{Self: executable(t)},
+		Present: func(context.Context, *Stage, agent.Run) error {
+			cancel()
+			return ctx.Err()
+		},
+	})
+	left, lerr := os.ReadDir(os.Getenv("TMPDIR"))
+	if !errors.Is(err, context.Canceled) || lerr != nil || len(left) > 0 {
+		t.Errorf("%v; left %v, %v", err, left, lerr)
+	}
+}
+
+// What a run is served with does not change with its files.
+func TestHost_ServesWithWhatTheRunWasBegunWith(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s := shippedScenario(t, "refused")
+	st, err := SetUp(s, StageOptions{Self: executable(t), Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, _, err := st.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.setup.Script.Turns = nil // as if the file had been edited
+	if err := st.Host.Serve(t.Context(), run.ID); err != nil {
+		t.Fatal(err)
+	}
+	run, _, err = Load(t.Context(), st.Host.Engine, run.ID)
+	if err != nil || run.State != agent.StateAwaitingApproval {
+		t.Fatalf("%s, %v", run.State, err)
+	}
+	got, err := ReadSetup(t.Context(), st.Host.Engine, run)
+	if err != nil || len(got.Script.Turns) != 3 || len(got.Contracts) != 5 || len(got.Definitions) != 5 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := errors.Join(st.Close(), st.Remove()); err != nil {
+		t.Fatal(err)
+	}
+}
