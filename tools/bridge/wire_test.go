@@ -29,6 +29,9 @@ func newPeer(t *testing.T) (*wire, *peer) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := inR.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil { // a test fails rather than hang
+		t.Fatal(err)
+	}
 	w := newWire(outR, inW)
 	t.Cleanup(func() {
 		_ = w.Close()
