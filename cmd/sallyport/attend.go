@@ -20,7 +20,9 @@ type desk struct {
 	host *scenarios.Host
 	run  string
 	// signer gives the key that an approval on this terminal is signed with.
-	signer func(context.Context, agent.Run) (grant.PrivateKey, error)
+	signer signer
+	// key, if it is set, is used instead.
+	key *grant.PrivateKey
 	// ask is whether a pending candidate is shown and asked about. Without it the run
 	// parks.
 	ask bool
@@ -53,6 +55,9 @@ func (d *desk) attend(ctx context.Context) (agent.Run, error) {
 		}
 		if run.State != agent.StateAwaitingApproval || run.Held || !d.ask && d.scripted == "" {
 			return run, nil
+		}
+		if able, err := d.able(run); err != nil || !able {
+			return run, err
 		}
 		answer, err := d.question(ctx, run)
 		if err != nil {
@@ -117,6 +122,28 @@ func ignoreDone(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
+}
+
+// able reports whether an approval could be signed here, before anybody is asked. That
+// this user has signed already, and another must, leaves the run parked.
+func (d *desk) able(run agent.Run) (bool, error) {
+	if d.key != nil {
+		return true, nil
+	}
+	_, err := d.signer.pick(run)
+	if code, _ := codeOf(err); code == exitDenied {
+		d.app.say("%s", terminal.Line(err.Error()))
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// signingKey is the key to sign with, unlocked.
+func (d *desk) signingKey(ctx context.Context, run agent.Run) (grant.PrivateKey, error) {
+	if d.key != nil {
+		return *d.key, nil
+	}
+	return d.signer.key(ctx, run)
 }
 
 // question shows the pending candidate, asks, and hands the answer in.
@@ -195,7 +222,7 @@ func (d *desk) moved(ctx context.Context, run agent.Run) {
 func (d *desk) deliver(ctx context.Context, run agent.Run, answer terminal.Answer) error {
 	delivery := scenarios.Refusal(run, d.host.Actor)
 	if answer == terminal.Approved {
-		key, err := d.signer(ctx, run)
+		key, err := d.signingKey(ctx, run)
 		if err != nil {
 			return err
 		}
@@ -284,7 +311,7 @@ func (a *app) atDesk(id, as string, use func(*desk) error) error {
 			return err
 		}
 		defer done()
-		return use(&desk{app: a, host: host, run: id, signer: a.signer(as, dir), ask: a.asks(), more: a.stateFlag(dir)})
+		return use(&desk{app: a, host: host, run: id, signer: signer{a, as, dir}, ask: a.asks(), more: a.stateFlag(dir)})
 	})
 }
 

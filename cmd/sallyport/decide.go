@@ -95,6 +95,9 @@ func (a *app) approve(ctx context.Context, id string, d decision) error {
 			return agent.Delivery{}, fail(exitParked, desk.command("approve", id, "--sha256", digest),
 				"approve run %s: there is nobody to ask, and no --sha256", id)
 		case d.sha256 == "":
+			if _, err := desk.signer.pick(run); err != nil {
+				return agent.Delivery{}, err
+			}
 			answer, err := a.askOnce(ctx, desk, run)
 			if err != nil {
 				return agent.Delivery{}, err
@@ -103,7 +106,7 @@ func (a *app) approve(ctx context.Context, id string, d decision) error {
 				return scenarios.Refusal(run, desk.host.Actor), nil
 			}
 		}
-		key, err := desk.signer(ctx, run)
+		key, err := desk.signingKey(ctx, run)
 		if err != nil {
 			return agent.Delivery{}, err
 		}
@@ -126,7 +129,7 @@ func (a *app) reject(ctx context.Context, id string, d decision) error {
 		if !d.signed && d.as == "" {
 			return scenarios.Refusal(run, desk.host.Actor), nil
 		}
-		key, err := desk.signer(ctx, run)
+		key, err := desk.signingKey(ctx, run)
 		if err != nil {
 			return agent.Delivery{}, err
 		}

@@ -12,7 +12,6 @@ import (
 	"sallyport/agent"
 	"sallyport/cmd/sallyport/terminal"
 	"sallyport/scenarios"
-	"sallyport/tools/grant"
 	"sallyport/tools/strictjson"
 )
 
@@ -102,7 +101,7 @@ func (d *demonstration) play(ctx context.Context) error {
 	desk := &desk{
 		app: a, host: st.Host, run: run.ID, more: "--state " + quoted(st.State),
 		ask: d.verb == "" && a.asks(), keepTyped: true, endOnRefusal: true,
-		signer: func(context.Context, agent.Run) (grant.PrivateKey, error) { return st.Key, nil },
+		key: &st.Key,
 	}
 	if d.verb == scenarios.VerbApprove || d.verb == scenarios.VerbReject {
 		desk.scripted = d.verb

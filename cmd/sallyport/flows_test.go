@@ -5,6 +5,9 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"sallyport/agent"
+	"sallyport/scenarios"
 )
 
 // saveArgs is the argument text of a save.
@@ -222,5 +225,96 @@ func TestJournal_NamesABreak(t *testing.T) {
 		if got := u.must(exitIntegrity, args...); !strings.Contains(got.messages, "journal integrity") {
 			t.Error(got.messages)
 		}
+	}
+}
+
+// CHECKS 98: the chain of each call is rebuilt from the log file by correlation id
+// alone, and the log holds no secret, grant, scope or redacted argument (SPEC C3, G3).
+func TestRun_LogHoldsTheChainAndNoSecret(t *testing.T) {
+	const content = "REDACTED-CONTENT of the report"
+	u := newUser(t)
+	deskFor(u, content)
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
+	u.must(exitOK, "approve", "r", "--sha256", digest)
+
+	log := u.read("state/sallyport/log/r.jsonl")
+	chains, err := scenarios.Chains([]byte(log))
+	if err != nil || len(chains) != 2 {
+		t.Fatalf("%d chains, %v", len(chains), err)
+	}
+	save := chains[1]
+	if !save.Proposed || strings.Join(save.Decisions, " ") != "waiting allowed" || strings.Join(save.Approvals, "") != "approve ann" ||
+		len(save.Requests) != 1 || save.Status != "ok" || save.Class != agent.ClassOK || !save.Final || save.Tool != "docs__save_report" {
+		t.Errorf("the chain of the save: %+v", save)
+	}
+	for what, secret := range map[string]string{
+		"the content": "REDACTED-CONTENT", "the scope": "desk/reading", "an envelope": "eyJwYXlsb2Fk",
+		"a key":        memberOf(t, u.read("config/sallyport/keys/ann.json"), "seed"),
+		"a public key": strings.Fields(u.read("config/sallyport/keys/ann.pub"))[1],
+	} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log holds %s", what)
+		}
+	}
+	if grant := memberOfAny(u.must(exitOK, "journal", "r", "-o", "jsonl").stdout, "grant"); grant == "" || strings.Contains(log, grant[:64]) {
+		t.Errorf("the log holds the grant, or there is none: %q", grant)
+	}
+}
+
+// memberOfAny is memberOf for compact JSON; empty if there is none.
+func memberOfAny(text, name string) string {
+	_, after, _ := strings.Cut(text, `"`+name+`":"`)
+	value, _, _ := strings.Cut(after, `"`)
+	return value
+}
+
+// A Host that is killed leaves no child, and nothing is sent again: without a read-back
+// nobody knows what became of the write.
+func TestRun_KilledInAWriteSendsNothingAgain(t *testing.T) {
+	u := newUser(t)
+	stubDesk(u)
+	s := u.inFlight()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.end()
+	u.until("its child ended", func() bool { return len(processesNaming(u.path("stub"))) == 0 })
+	u.answer()
+	u.must(exitUnknown, "resume", "r")
+	if n := u.puts(); n != 1 {
+		t.Errorf("%d writes", n)
+	}
+}
+
+// Without the private key of an approver nobody is asked.
+func TestRun_AsksNobodyWhoCouldNotSign(t *testing.T) {
+	u := newUser(t)
+	deskFor(u, "text")
+	if err := os.Remove(u.path("config/sallyport/keys/ann.json")); err != nil {
+		t.Fatal(err)
+	}
+	s := u.open("run", "task.yaml", "--id", "r")
+	code, screen := s.end()
+	if code != int(exitNoKey) || strings.Contains(screen, "approve? ") || !strings.Contains(screen, "you have no key") {
+		t.Errorf("exit code %d\n%s", code, screen)
+	}
+}
+
+// Following a journal ends with the run, or with Ctrl-C.
+func TestJournal_Follows(t *testing.T) {
+	u := newUser(t)
+	deskFor(u, "text")
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	first, second := u.open("journal", "r", "--follow"), u.open("journal", "r", "--follow")
+	first.see("approval_required")
+	second.see("approval_required")
+	second.enter(ctrlC)
+	if code, screen := second.end(); code != int(exitInterrupted) {
+		t.Errorf("interrupted with %d\n%s", code, screen)
+	}
+	u.must(exitOK, "reject", "r")
+	if code, screen := first.end(); code != 0 || !strings.Contains(screen, "completed") {
+		t.Errorf("ended with %d\n%s", code, screen)
 	}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
@@ -101,15 +103,34 @@ func list[R row](a *app, head []string, rows []R) error {
 
 // json writes one value, on one line or indented.
 func (a *app) json(v any, indent bool) error {
-	enc := json.NewEncoder(a.out)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if indent {
 		enc.SetIndent("", "  ")
 	}
 	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("write the output: %w", err)
+		return fmt.Errorf("encode the output: %w", err)
 	}
-	return nil
+	return a.print("%s", escapeJSON(b.String()))
+}
+
+// escapeJSON escapes, in JSON text, what a terminal would not plainly show: it means
+// the same, and can be looked at.
+func escapeJSON(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r < 0x80 || terminal.Visible(r) || r == '⟦' || r == '\u2800':
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, "\\u%04x\\u%04x", high, low)
+		default:
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+	}
+	return b.String()
 }
 
 // print writes lines of a table or text.

@@ -11,7 +11,8 @@ import (
 	"sallyport/cmd/sallyport/terminal"
 )
 
-const asks = "approve? "
+// asks is the end of the question: no candidate can show that in column one.
+const asks = "anything else refuses it.\r\napprove? "
 
 // CHECKS 44, 86: what is typed at the question, on a terminal.
 func TestDemo_OnlyTheWordApproves(t *testing.T) {

@@ -109,7 +109,7 @@ func (a *app) runTask(ctx context.Context, s *scenarios.Scenario, f runFlags) er
 		}
 		a.tellFound(run, found)
 		d := &desk{
-			app: a, host: host, run: run.ID, signer: a.signer(f.as, dir), more: a.stateFlag(dir),
+			app: a, host: host, run: run.ID, signer: signer{a, f.as, dir}, more: a.stateFlag(dir),
 			ask: a.asks() && f.decide == "",
 		}
 		return d.goOn(ctx)

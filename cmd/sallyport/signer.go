@@ -11,29 +11,39 @@ import (
 	"sallyport/tools/grant"
 )
 
-// signer picks the key that a decision is signed with: the one called as, or else the
-// only one, in the user's keys or those of the state directory, that the run knows and
-// that has not signed this candidate yet.
-func (a *app) signer(as, stateDir string) func(context.Context, agent.Run) (grant.PrivateKey, error) {
-	return func(ctx context.Context, run agent.Run) (grant.PrivateKey, error) {
-		home, err := configHome()
-		if err != nil {
-			return grant.PrivateKey{}, err
-		}
-		var rows []keyRow
-		for _, dir := range []string{filepath.Join(home, keysBelow), filepath.Join(stateDir, keysBelow)} {
-			found, err := keysIn(dir)
-			if err != nil {
-				return grant.PrivateKey{}, err
-			}
-			rows = append(rows, found...)
-		}
-		row, err := pickKey(rows, as, run, time.Now())
-		if err != nil {
-			return grant.PrivateKey{}, err
-		}
-		return a.unlock(ctx, row)
+// signer finds and unlocks the key that a decision is signed with: the one called as,
+// or else the only one, in the user's keys or those of the state directory, that the
+// run knows and that has not signed this candidate yet.
+type signer struct {
+	app *app
+	as  string // empty: whichever can
+	dir string // the state directory
+}
+
+// pick chooses the key without unlocking it.
+func (s signer) pick(run agent.Run) (keyRow, error) {
+	home, err := configHome()
+	if err != nil {
+		return keyRow{}, err
 	}
+	var rows []keyRow
+	for _, dir := range []string{home, s.dir} {
+		found, err := keysIn(filepath.Join(dir, keysBelow))
+		if err != nil {
+			return keyRow{}, err
+		}
+		rows = append(rows, found...)
+	}
+	return pickKey(rows, s.as, run, time.Now())
+}
+
+// key is the key, unlocked.
+func (s signer) key(ctx context.Context, run agent.Run) (grant.PrivateKey, error) {
+	row, err := s.pick(run)
+	if err != nil {
+		return grant.PrivateKey{}, err
+	}
+	return s.app.unlock(ctx, row)
 }
 
 const makeKey = "make one with: sallyport keys new; runs that begin after that know it"
