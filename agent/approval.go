@@ -25,6 +25,9 @@ func (s *stepper) approve(e Approve) (Row, error) {
 	if err := s.timely(claims); err != nil {
 		return "", err
 	}
+	if err := s.entitled(by); err != nil {
+		return "", err
+	}
 	for _, g := range c.Grants {
 		if g.Key == by.ID() || g.Approver == by.Name { // one person's old and new key are one approver
 			return "", refuse(CodeTwice, "%s has signed this candidate already", by.Name)
@@ -39,6 +42,26 @@ func (s *stepper) approve(e Approve) (Row, error) {
 	}
 	s.wants = Prepare
 	return RowGranted, nil
+}
+
+// entitled checks that the key may sign for this tool: its role, and that whoever began
+// the run does not count as a second pair of eyes unless the contract says so.
+func (s *stepper) entitled(by grant.PublicKey) error {
+	tool := s.run.tool()
+	if tool.Role != "" && !s.holds(by, tool.Role) {
+		return refuse(CodeKey, "%s does not hold the role %q, which %s needs", by.Name, tool.Role, tool.Name)
+	}
+	if tool.Approvers > 1 && !tool.OwnKey && by.Name == s.run.Operator {
+		return refuse(CodeKey, "%s began the run, and the contract of %s does not let its operator approve", by.Name, tool.Name)
+	}
+	return nil
+}
+
+func (s *stepper) holds(by grant.PublicKey, role string) bool {
+	return slices.ContainsFunc(s.run.Spec.Approvers, func(a Approver) bool {
+		k, err := grant.ParsePublicKey(a.Key)
+		return err == nil && k.ID() == by.ID() && slices.Contains(a.Roles, role)
+	})
 }
 
 // timely checks a grant against the clock of the event, and its length against what
@@ -154,6 +177,9 @@ func (s *stepper) edit(e Edit) (Row, error) {
 		return "", refuse(CodeOther, "the edit was signed for other arguments")
 	}
 	if err := s.inTime(); err != nil {
+		return "", err
+	}
+	if err := s.entitled(by); err != nil {
 		return "", err
 	}
 	s.ev.actor = by.Name

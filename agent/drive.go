@@ -38,6 +38,10 @@ type Driver struct {
 	// closed before Drive returns.
 	Open func(Run) (Nodes, error)
 	Now  func() time.Time
+	// Door, if set, is asked before a decision is stepped: it refuses what the
+	// configuration of today no longer allows, a revoked key above all. What it lets
+	// pass, Step still judges.
+	Door func(Run, Decision) *Refusal
 	// Wake says that the inbox may hold something new. It may be nil.
 	Wake <-chan struct{}
 	// Crash, if set, is called at the named points; tests end the process there.
@@ -314,6 +318,11 @@ func (w *work) close() error {
 // it, else with a note.
 func (d *Driver) Judge(ctx context.Context, run Run, del Delivery) (Run, Verdict, error) {
 	ev := FromOutside(del.Decision, del.Actor, d.at(run))
+	if d.Door != nil {
+		if no := d.Door(run, del.Decision); no != nil {
+			return d.turnDown(ctx, run, ev, del.Key, no)
+		}
+	}
 	next, entry, err := Advance(run, ev)
 	var no *Refusal
 	if errors.As(err, &no) {

@@ -35,6 +35,11 @@ type Tool struct {
 	Approvers  int    `json:"approvers"`  // signatures by different keys that Send needs
 	Expires    int64  `json:"expires,omitempty"`
 	UseWithin  int64  `json:"use_within,omitempty"`
+	// Role is what an approver must hold to sign for the tool; empty is no more than
+	// being an approver.
+	Role string `json:"role,omitempty"`
+	// OwnKey lets the operator who began the run be one of several approvers.
+	OwnKey bool `json:"own_key,omitempty"`
 	Settle     bool   `json:"settle,omitempty"` // the contract declares a read-back
 }
 
@@ -50,6 +55,7 @@ type Server struct {
 type Approver struct {
 	Key      string    `json:"key"` // one line: ed25519 BASE64 NAME
 	NotAfter time.Time `json:"not_after,omitzero"`
+	Roles    []string  `json:"roles,omitempty"`
 	Scripted bool      `json:"scripted,omitempty"` // made for one demo or scenario; nobody was asked
 }
 
@@ -93,6 +99,8 @@ type Run struct {
 	Head string    // hash of the last entry
 	Time time.Time // of the last entry
 	Spec Spec
+	// Operator is who began the run, by the name that the engine's caller gave.
+	Operator string
 	// Budget is the Spec's, raised by extensions.
 	Budget Budget
 	Used   Used

@@ -176,6 +176,7 @@ func (s *stepper) start(spec Spec) (Row, error) {
 		return "", refuse(CodeInvalid, "%v", err)
 	}
 	s.run.ID, s.run.Spec, s.run.Budget = spec.Run, spec, spec.Budget
+	s.run.Operator = s.ev.actor
 	s.say(spec.Task)
 	s.wants = Ask
 	return RowStarted, nil

@@ -93,7 +93,11 @@ func observed(s agent.Status, c agent.Class) agent.Observed {
 // upToWaiting brings a run to awaiting_approval with a call of the tool.
 func upToWaiting(t *testing.T, tool string) *trace {
 	t.Helper()
-	tr := begin(t, enginetest.Spec("r"))
+	return waitingIn(begin(t, enginetest.Spec("r")), tool)
+}
+
+func waitingIn(tr *trace, tool string) *trace {
+	tr.t.Helper()
 	tr.node(proposes(tool, enginetest.ToolRead))
 	tr.node(enginetest.Waiting(tr.task(), arguments))
 	tr.node(agent.Observed{Status: agent.StatusWaitingApproval, Class: agent.ClassPermissionRefused})
@@ -461,6 +465,35 @@ func (tr *trace) turnDown(again string) {
 	}
 	tr.node(proposes(enginetest.ToolWrite))
 	tr.node(enginetest.Waiting(tr.task(), ref(again)))
+}
+
+// TestStep_RolesAndOwnKeys: who may sign for a tool is the contract's to say.
+func TestStep_RolesAndOwnKeys(t *testing.T) {
+	spec := enginetest.Spec("r")
+	spec.Approvers[1].Roles = []string{"editor"}
+	for i := range spec.Tools {
+		if spec.Tools[i].Name == enginetest.ToolWrite {
+			spec.Tools[i].Role = "editor"
+		}
+	}
+	tr := waitingIn(begin(t, spec), enginetest.ToolWrite)
+	refused(t, tr, "alice without the role", tr.sign("alice").Grant, agent.CodeKey)
+	tr.outside(tr.sign("bob"))
+
+	for own, code := range map[bool]string{false: agent.CodeKey, true: ""} {
+		spec := enginetest.Spec("r")
+		for i := range spec.Tools {
+			spec.Tools[i].OwnKey = own
+		}
+		tr := &trace{t: t, now: epoch}
+		tr.take(agent.Begin(spec, "alice", tr.now))
+		waitingIn(tr, enginetest.ToolDestroy)
+		if code != "" {
+			refused(t, tr, "the operator's own key", tr.sign("alice").Grant, code)
+			continue
+		}
+		tr.outside(tr.sign("alice"))
+	}
 }
 
 func TestStep_TheSameCallIsNotAskedForTwiceAfterARefusal(t *testing.T) {
