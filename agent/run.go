@@ -40,7 +40,7 @@ type Tool struct {
 	Role string `json:"role,omitempty"`
 	// OwnKey lets the operator who began the run be one of several approvers.
 	OwnKey bool `json:"own_key,omitempty"`
-	Settle     bool   `json:"settle,omitempty"` // the contract declares a read-back
+	Settle bool `json:"settle,omitempty"` // the contract declares a read-back
 }
 
 // Server is a pinned server.
