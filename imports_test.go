@@ -33,13 +33,14 @@ const strictJSON = "tools/strictjson"
 var (
 	// all is every package but the command's.
 	all = []string{
-		"agent", "agent/embedded", "agent/enginetest", "nodes", "nodes/llm", "scenarios", "scenarios/config",
+		"agent", "agent/audit", "agent/embedded", "agent/enginetest", "nodes", "nodes/llm", "scenarios", "scenarios/config",
 		"tools", "tools/bridge", "tools/calcserver", "tools/docserver", "tools/docserver/stdio",
 		"tools/docserver/stdio/stdiotest", "tools/grant", "workspace",
 	}
 	directions = map[string]owner{
 		".":                {tests: all},
 		"agent":            {imports: []string{"tools/grant"}, tests: []string{"agent/enginetest"}},
+		"agent/audit":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/enginetest"}},
 		"agent/embedded":   {imports: []string{"agent"}, tests: []string{"agent/enginetest", "tools/grant"}},
 		"agent/enginetest": {imports: []string{"agent", "tools/grant"}},
 		"nodes":            {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
