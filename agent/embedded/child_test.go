@@ -214,9 +214,12 @@ func (l ledger) count(call string) int {
 	return n
 }
 
-// life is the script of a whole run: reads, a write that is signed for, and a
+// lives are scripts of whole runs: reads, a write that is signed for, and a
 // destructive call that two sign for.
-var life = enginetest.Script{{enginetest.ToolRead, enginetest.ToolWrite}, {enginetest.ToolDestroy, enginetest.ToolRead}}
+var lives = map[string]enginetest.Script{
+	"short": {{enginetest.ToolRead, enginetest.ToolWrite}},
+	"long":  {{enginetest.ToolRead, enginetest.ToolWrite}, {enginetest.ToolDestroy, enginetest.ToolRead}},
+}
 
 // witness notes in a file which effects were performed.
 type witness struct {
@@ -260,7 +263,7 @@ func checkPerformed(t *testing.T, e *embedded.Engine, id, path, what string) {
 }
 
 // live takes a run from its start to its end, whatever came before: it starts,
-// serves, signs what waits, and serves again. Arguments: state, run, ledger.
+// serves, signs what waits, and serves again. Arguments: state, run, ledger, which life.
 func live(ctx context.Context, args []string) (err error) {
 	e, err := embedded.Open(args[0], embedded.Config{Crash: crashing()})
 	if err != nil {
@@ -270,7 +273,7 @@ func live(ctx context.Context, args []string) (err error) {
 	if _, err := e.Start(ctx, enginetest.Spec(args[1]), "tester", []agent.Body{enginetest.Task}); err != nil {
 		return err
 	}
-	l := newLedger(args[2], life)
+	l := newLedger(args[2], lives[args[3]])
 	for {
 		if err := e.Serve(ctx, agent.ServeOptions{Runs: args[1:2]}, l.nodes); err != nil {
 			return err

@@ -261,10 +261,30 @@ func TestServe_AnExpiredCandidateIsNotPresented(t *testing.T) {
 		t.Fatalf("just before the deadline it is in %s", run.State)
 	}
 	c.add(time.Microsecond)
-	serve(t, e, w, script, "r")
-	if run := loadRun(t, e, "r"); run.State != agent.StateCompleted {
-		t.Errorf("at the deadline it is in %s", run.State)
+	var shown atomic.Int32
+	err := e.Serve(t.Context(), agent.ServeOptions{Runs: []string{"r"}}, func(run agent.Run) (agent.Nodes, error) {
+		nodes, err := w.Nodes(script)(run)
+		return presenting{nodes, &shown}, err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	if run := loadRun(t, e, "r"); run.State != agent.StateCompleted || shown.Load() != 0 {
+		t.Errorf("at the deadline it is in %s, shown %d times", run.State, shown.Load())
+	}
+}
+
+// presenting counts how often a candidate was shown.
+type presenting struct {
+	agent.Nodes
+	shown *atomic.Int32
+}
+
+func (p presenting) Perform(ctx context.Context, t agent.Task) (agent.Report, error) {
+	if t.Effect.Kind == agent.Present {
+		p.shown.Add(1)
+	}
+	return p.Nodes.Perform(ctx, t)
 }
 
 // faulty nodes fail until they are mended.
