@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -178,8 +179,8 @@ func loadScript(s *config.Script, name string, data []byte) (llm.Script, error) 
 	case s.File != "":
 		// The task file's own path is not made absolute by package config.
 		file := s.File
-		if !path.IsAbs(file) {
-			file = path.Join(path.Dir(name), file)
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(filepath.Dir(name), file)
 		}
 		text, err := readFile(file)
 		if err != nil {
