@@ -338,7 +338,7 @@ func serveAll(ctx context.Context, args []string) (err error) {
 	}()
 	fmt.Println("serving")
 	err = e.Serve(ctx, agent.ServeOptions{}, newLedger(args[1], enginetest.Script{{enginetest.ToolWrite}}).nodes)
-	if err == context.Canceled { //nolint:errorlint // exactly this and nothing beside
+	if err == context.Canceled { // exactly this and nothing beside
 		return nil
 	}
 	return err

@@ -214,7 +214,7 @@ func TestServeAll_TakesOverFromAKilledProcess(t *testing.T) {
 	c.kill()
 	await(t, e, "r", agent.StateCompleted)
 	cancel()
-	if err := <-served; err != context.Canceled { //nolint:errorlint // exactly this
+	if err := <-served; err != context.Canceled { // exactly this
 		t.Errorf("Serve returned %v, want context.Canceled", err)
 	}
 }

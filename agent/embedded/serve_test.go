@@ -137,7 +137,7 @@ func TestPickUp_AnInterruptedIntentIsSentLater(t *testing.T) {
 	serve(t, e, w, script, "r")
 	deliver(t, e, "r", enginetest.Sign(loadRun(t, e, "r"), "alice", time.Now()), "")
 	armed.Store(true)
-	if err := e.Serve(ctx, agent.ServeOptions{Runs: []string{"r"}}, w.Nodes(script)); err != context.Canceled { //nolint:errorlint // exactly this
+	if err := e.Serve(ctx, agent.ServeOptions{Runs: []string{"r"}}, w.Nodes(script)); err != context.Canceled { // exactly this
 		t.Fatalf("Serve returned %v", err)
 	}
 	run := loadRun(t, e, "r")
@@ -203,7 +203,7 @@ func TestServe_ParkedRunsHoldNoLock(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-served; err != context.Canceled { //nolint:errorlint // exactly this
+	if err := <-served; err != context.Canceled { // exactly this
 		t.Errorf("Serve returned %v", err)
 	}
 	if e.serving.any() {
