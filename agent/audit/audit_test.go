@@ -64,7 +64,9 @@ func always(d agent.Decision) func(agent.Run) agent.Decision {
 	return func(agent.Run) agent.Decision { return d }
 }
 
-func (g *engine) body(ref agent.BodyRef) ([]byte, error) { return g.Body(context.Background(), "r", ref) }
+func (g *engine) body(ref agent.BodyRef) ([]byte, error) {
+	return g.Body(context.Background(), "r", ref)
+}
 
 // lost is a world in which replies of writes get lost, after the server has written.
 func lost(blind bool) *enginetest.World {

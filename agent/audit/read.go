@@ -61,7 +61,8 @@ type reader struct {
 	in      *bufio.Reader
 	number  int64 // of the line in hand
 	run     string
-	bodies  int // that were read
+	bodies  int  // that were read
+	behind  bool // behind the entries: a body or the end was read
 	end     *trailer
 }
 
@@ -137,7 +138,7 @@ func (x *reader) lines() error {
 // refuse records that the line in hand is none of an export.
 func (x *reader) refuse(format string, args ...any) {
 	seq := x.checker.report.Entries
-	if x.bodies == 0 {
+	if !x.behind {
 		seq++
 	}
 	x.checker.broken(seq, BreakEntry, "line %d of the file: %s", x.number, fmt.Sprintf(format, args...))
@@ -154,7 +155,7 @@ func (x *reader) take(line []byte) (bool, error) {
 		return false, nil
 	case !isEntry:
 		return x.other(line)
-	case x.bodies > 0 || c.report.Entries >= maxEntries:
+	case x.behind || c.report.Entries >= maxEntries:
 		x.refuse("an entry too many, or out of its place")
 		return false, nil
 	}
@@ -183,10 +184,12 @@ func (x *reader) other(line []byte) (bool, error) {
 		x.refuse("it is neither an entry nor a body: %v", err)
 		return false, nil
 	}
-	switch {
-	case (l.Body == nil) == (l.End == nil):
+	if (l.Body == nil) == (l.End == nil) {
 		x.refuse("it is neither a body nor the end")
 		return false, nil
+	}
+	x.behind = true
+	switch {
 	case x.checker.lost:
 		x.end = &trailer{} // behind a broken chain nobody knows which bodies belong
 		return false, nil

@@ -124,7 +124,7 @@ func (w *witness) erased(e *agent.Entry) {
 	}
 }
 
-// event takes an event: its door, its row, its effects, and then what it says.
+// event takes an event: its door, its row, what it says, and its effects.
 func (w *witness) event(e *agent.Entry, payload any) {
 	from := w.state
 	if want := origin(payload); e.Origin != want {
@@ -132,8 +132,8 @@ func (w *witness) event(e *agent.Entry, payload any) {
 	}
 	w.left(e, from)
 	w.transition(e, from)
-	w.answers(e, payload)
 	w.hears(e, payload)
+	w.answers(e, payload)
 	w.state = e.State
 	w.opens(e, payload, from)
 }
