@@ -156,12 +156,12 @@ func (a *acceptance) setUp() (err error) {
 		return fmt.Errorf("open the log: %w", err)
 	}
 	state := filepath.Join(a.dir, stateFolder)
-	engine, err := embedded.Open(state, embedded.Config{Actor: "acceptance"})
+	engine, err := embedded.Open(state, embedded.Config{Actor: "acceptor"})
 	if err != nil {
 		return err
 	}
 	a.host = &Host{
-		Engine: engine, StateDir: state, Self: a.options.Self, Actor: "acceptance",
+		Engine: engine, StateDir: state, Self: a.options.Self, Actor: "acceptor",
 		Log: zerolog.New(a.log).With().Timestamp().Logger(),
 	}
 	return nil

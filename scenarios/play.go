@@ -78,7 +78,8 @@ func Play(ctx context.Context, s *Scenario, o PlayOptions) (result Result, err e
 type play struct {
 	stage   *Stage
 	options PlayOptions
-	given   int // decisions so far
+	given   int  // decisions so far
+	verdict Verb // the last of them, which stands until the candidate has all signatures
 }
 
 func (p *play) run(ctx context.Context) (run agent.Run, err error) {
@@ -114,10 +115,13 @@ func (p *play) decide(ctx context.Context, run agent.Run) (bool, error) {
 		}
 	}
 	var d agent.Delivery
-	switch verb := p.verb(); verb {
+	if len(run.Call.Grants) == 0 {
+		p.verdict = p.verb()
+	}
+	switch p.verdict {
 	case VerbApprove:
 		var err error
-		if d, err = Approval(run, p.stage.Key, time.Now()); err != nil {
+		if d, err = Approval(run, p.stage.Keys[len(run.Call.Grants)], time.Now()); err != nil {
 			return false, err
 		}
 	case VerbReject:

@@ -149,3 +149,57 @@ func TestHost_ServesWithWhatTheRunWasBegunWith(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Where two must sign, a scenario's approval is both signatures, by different keys.
+func TestPlay_ApprovesWhatNeedsTwo(t *testing.T) {
+	dir := t.TempDir()
+	for name, change := range map[string]*strings.Replacer{
+		"sallyport.yaml": strings.NewReplacer("approvers: 1", "approvers: 2"),
+		"approved.yaml":  strings.NewReplacer(),
+	} {
+		data, err := os.ReadFile(filepath.Join("research", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(change.Replace(string(data))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := LoadFile(filepath.Join(dir, "approved.yaml"), LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := played(t, s, PlayOptions{})
+	if err != nil || !r.Passed() {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if by := r.Calls[2].Approvers; len(by) != 2 || by[0] == by[1] {
+		t.Errorf("signed by %q", by)
+	}
+}
+
+// CHECKS 99: an outcome without a class fails the acceptance.
+func TestAccept_UnclassifiedOutcomeFails(t *testing.T) {
+	for class, want := range map[agent.Class]bool{agent.ClassProtocolError: true, "": false, "odd": false} {
+		log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []string{
+			`{"event":"proposal","correlation_id":"c1"}`, `{"event":"decision","correlation_id":"c1","decision":"allowed"}`,
+			`{"event":"request","correlation_id":"c1","mcp_request_id":"7"}`,
+			`{"event":"outcome","correlation_id":"c1","status":"unavailable","class":"` + string(class) + `"}`,
+		} {
+			if _, err := log.WriteString(line + "\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := &acceptance{log: log, ended: []trialEnd{{call: Call{ID: "c1", Status: agent.StatusUnavailable, Class: class, Sent: true}}}}
+		if err := a.chains(); err != nil || a.report.Passed() != want {
+			t.Errorf("class %q: %+v, %v", class, a.report.Checks, err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

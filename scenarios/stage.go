@@ -24,11 +24,11 @@ import (
 // leave it to whoever goes on with the run.
 type Stage struct {
 	Scenario *Scenario
-	Run      string // the id of the run
-	Dir      string // holds all that follows, unless the state directory is elsewhere
-	Desk     string // the workspace: sources/ and reports/
-	State    string // the state directory
-	Key      grant.PrivateKey
+	Run      string             // the id of the run
+	Dir      string             // holds all that follows, unless the state directory is elsewhere
+	Desk     string             // the workspace: sources/ and reports/
+	State    string             // the state directory
+	Keys     []grant.PrivateKey // as many as a call of the scenario can need
 	Host     *Host
 
 	scripted bool
@@ -122,7 +122,7 @@ func setUp(s *Scenario, o StageOptions) (_ *Stage, err error) {
 	if err := st.makeDesk(); err != nil {
 		return nil, err
 	}
-	if err := st.makeKey(); err != nil {
+	if err := st.makeKeys(); err != nil {
 		return nil, err
 	}
 	engine, err := embedded.Open(st.State, embedded.Config{Actor: actor})
@@ -197,21 +197,37 @@ func (st *Stage) makeDesk() error {
 	return nil
 }
 
-// makeKey makes the key of this run. It goes into the state directory, so that
-// another process can go on with the run.
-func (st *Stage) makeKey() (err error) {
-	if st.Key, err = grant.NewPrivateKey(st.Run, nil); err != nil {
-		return fmt.Errorf("make a key for the run: %w", err)
+// makeKeys makes the keys of this run: one, or as many as a contract asks for. They go
+// into the state directory, so that another process can go on with the run.
+func (st *Stage) makeKeys() error {
+	need := 1
+	for _, c := range st.Scenario.Config.Tools {
+		need = max(need, c.Approvers())
 	}
-	path := filepath.Join(st.State, keysFolder, st.Run)
-	if err := st.Key.Save(path+".json", nil); err != nil {
-		return fmt.Errorf("make a key for the run: %w", err)
-	}
-	line := st.Key.Public().String() + "\n"
-	if err := os.WriteFile(path+".pub", []byte(line), 0o600); err != nil {
-		return fmt.Errorf("make a key for the run: %w", err)
+	for i := range need {
+		key, err := grant.NewPrivateKey(st.keyName(i), nil)
+		if err != nil {
+			return fmt.Errorf("make a key for the run: %w", err)
+		}
+		path := filepath.Join(st.State, keysFolder, st.keyName(i))
+		if err := key.Save(path+".json", nil); err != nil {
+			return fmt.Errorf("make a key for the run: %w", err)
+		}
+		line := key.Public().String() + "\n"
+		if err := os.WriteFile(path+".pub", []byte(line), 0o600); err != nil {
+			return fmt.Errorf("make a key for the run: %w", err)
+		}
+		st.Keys = append(st.Keys, key)
 	}
 	return nil
+}
+
+// keyName is the run's id, with a number for all keys but the first.
+func (st *Stage) keyName(i int) string {
+	if i == 0 {
+		return st.Run
+	}
+	return fmt.Sprintf("%.60s.%d", st.Run, i+1)
 }
 
 // LogPath is the JSON log of the run.
@@ -234,7 +250,9 @@ func (st *Stage) openLog() error {
 func (st *Stage) Begin(ctx context.Context) (agent.Run, bridge.Found, error) {
 	plan := st.Scenario.stagedPlan(st.Desk)
 	plan.Run = st.Run
-	plan.Approvers = []agent.Approver{{Key: st.Key.Public().String(), Scripted: st.scripted}}
+	for _, k := range st.Keys {
+		plan.Approvers = append(plan.Approvers, agent.Approver{Key: k.Public().String(), Scripted: st.scripted})
+	}
 	return st.Host.Begin(ctx, plan)
 }
 
@@ -250,8 +268,12 @@ func (st *Stage) Close() error {
 // Remove removes the folder. A state directory elsewhere keeps the run, without the
 // key that was made for it.
 func (st *Stage) Remove() error {
-	key := filepath.Join(st.State, keysFolder, st.Run)
-	return errors.Join(removeIfThere(key+".json"), removeIfThere(key+".pub"), os.RemoveAll(st.Dir))
+	var errs []error
+	for i := range st.Keys {
+		path := filepath.Join(st.State, keysFolder, st.keyName(i))
+		errs = append(errs, removeIfThere(path+".json"), removeIfThere(path+".pub"))
+	}
+	return errors.Join(append(errs, os.RemoveAll(st.Dir))...)
 }
 
 func removeIfThere(path string) error {

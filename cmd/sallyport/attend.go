@@ -273,6 +273,8 @@ func (d *desk) report(run agent.Run) exit {
 		say("Run %s has completed.", run.ID)
 	case run.State.Final():
 		say("Run %s is %s: %s.", run.ID, run.State, terminal.Line(run.Reason))
+	case run.Held && run.Reason != "":
+		say("Run %s is held: %s. Go on with one of:\n  %s\n  %s", run.ID, terminal.Line(run.Reason), d.command("resume", run.ID), d.command("cancel", run.ID))
 	case run.Held:
 		say("Run %s is paused. Go on with:\n  %s", run.ID, d.command("resume", run.ID))
 	case run.State == agent.StateNeedsVerification:

@@ -161,7 +161,7 @@ func (a *app) decided(ctx context.Context, desk *desk, run agent.Run, delivery a
 // refused is the failure of a decision that the run did not take.
 func refused(run string, why *agent.Refusal) error {
 	code := exitDenied
-	if why.Code == agent.CodeKey || why.Code == agent.CodeForged {
+	if why.Code == agent.CodeForged { // no key that the run knows
 		code = exitNoKey
 	}
 	return fail(code, "see: sallyport show "+run, "decide on run %s: %w", run, why)

@@ -101,7 +101,7 @@ func (d *demonstration) play(ctx context.Context) error {
 	desk := &desk{
 		app: a, host: st.Host, run: run.ID, more: "--state " + quoted(st.State),
 		ask: d.verb == "" && a.asks(), keepTyped: true, endOnRefusal: true,
-		key: &st.Key,
+		key: &st.Keys[0],
 	}
 	if d.verb == scenarios.VerbApprove || d.verb == scenarios.VerbReject {
 		desk.scripted = d.verb

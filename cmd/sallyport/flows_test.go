@@ -71,7 +71,7 @@ func TestRun_ParkedApprovedResumedByThreeProcesses(t *testing.T) {
 	if n := strings.Count(journal, " checked "); n != 2 { // the read and the save
 		t.Errorf("%d intents:\n%s", n, journal)
 	}
-	for _, not := range []string{"outcome_unknown", "settled", "attempt"} {
+	for _, not := range []string{"outcome_unknown", "settled"} {
 		if strings.Contains(journal, not) {
 			t.Errorf("the journal has %q:\n%s", not, journal)
 		}

@@ -67,7 +67,11 @@ func pickKey(rows []keyRow, as string, run agent.Run, now time.Time) (keyRow, er
 		return keyRow{}, fail(exitNoKey, "its approvers are "+strings.Join(approverNames(run), ", "),
 			"sign for run %s: none of your keys (%s) is one of its approvers", run.ID, names(rows))
 	}
-	fresh := slices.DeleteFunc(slices.Clone(known), func(r keyRow) bool { return hasSigned(run, r) })
+	entitled := slices.DeleteFunc(slices.Clone(known), func(r keyRow) bool { return !mayApprove(run, r) })
+	if len(entitled) == 0 {
+		return keyRow{}, fail(exitDenied, "another approver must sign", "sign for run %s: %s began the run, or has not the role that the tool needs", run.ID, names(known))
+	}
+	fresh := slices.DeleteFunc(slices.Clone(entitled), func(r keyRow) bool { return hasSigned(run, r) })
 	switch {
 	case len(fresh) == 0:
 		return keyRow{}, fail(exitDenied, "another approver must sign", "sign for run %s: %s has signed this candidate already", run.ID, names(known))
@@ -81,6 +85,21 @@ func pickKey(rows []keyRow, as string, run agent.Run, now time.Time) (keyRow, er
 func approves(run agent.Run, key keyRow, now time.Time) bool {
 	return slices.ContainsFunc(run.Spec.Approvers, func(a agent.Approver) bool {
 		return a.Key == key.Public && key.Public != "" && (a.NotAfter.IsZero() || now.Before(a.NotAfter))
+	})
+}
+
+// mayApprove reports whether the pinned rules of the tool let the key sign: where two
+// must, whoever began the run is none of them, unless the contract says so.
+func mayApprove(run agent.Run, key keyRow) bool {
+	if run.Call == nil {
+		return true
+	}
+	tool, _ := run.Spec.Tool(run.Call.Proposal.Tool)
+	if tool.Approvers > 1 && !tool.OwnKey && key.Name == run.Operator {
+		return false
+	}
+	return tool.Role == "" || slices.ContainsFunc(run.Spec.Approvers, func(a agent.Approver) bool {
+		return a.Key == key.Public && slices.Contains(a.Roles, tool.Role)
 	})
 }
 

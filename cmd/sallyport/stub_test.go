@@ -253,32 +253,38 @@ func TestRun_ServerDiesInACall(t *testing.T) {
 		t.Errorf("%d writes", n)
 	}
 	u.must(exitParked, "run", "task.yaml", "--id", "s")
-	if got := u.must(exitOK, "show", "s").stdout; !strings.Contains(got, "stub__get  unavailable ") {
+	if got := u.must(exitOK, "show", "s").stdout; !strings.Contains(got, "stub__get  unavailable       protocol_error") {
 		t.Error(got)
 	}
 }
 
-// Two people sign a destructive call, each with a key of their own.
+// Two people sign a destructive call, each with a key of their own, and neither is who
+// began the run.
 func TestApprove_DestructiveNeedsTwo(t *testing.T) {
 	u := newUser(t)
 	stubDesk(u)
 	text := strings.NewReplacer("risk: write", "risk: destructive", "approvers: 1", "approvers: 2").Replace(u.read("sallyport.yaml"))
 	u.write("sallyport.yaml", text)
-	u.must(exitOK, "keys", "new", "--no-passphrase", "--as", "bob")
-	u.write("config/sallyport/config.yaml", "approvers: [ann, bob]\n")
+	for _, name := range []string{"bob", "cleo"} {
+		u.must(exitOK, "keys", "new", "--no-passphrase", "--as", name)
+	}
+	u.write("config/sallyport/config.yaml", "approvers: [ann, bob, cleo]\n")
 	u.must(exitParked, "run", "task.yaml", "--id", "r")
 	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
-	if got := u.must(exitUsage, "approve", "r", "--sha256", digest); !strings.Contains(got.messages, "choose one with --as NAME") {
+	if got := u.must(exitDenied, "approve", "r", "--sha256", digest, "--as", "ann"); !strings.Contains(got.messages, "ann began the run") {
 		t.Error(got.messages)
 	}
-	if got := u.must(exitParked, "approve", "r", "--sha256", digest, "--as", "ann"); !strings.Contains(got.messages, "Another approver must sign too") {
+	if got := u.must(exitUsage, "approve", "r", "--sha256", digest); !strings.Contains(got.messages, "several of your keys can: bob, cleo") {
 		t.Error(got.messages)
 	}
-	u.must(exitDenied, "approve", "r", "--sha256", digest, "--as", "ann")
+	if got := u.must(exitParked, "approve", "r", "--sha256", digest, "--as", "bob"); !strings.Contains(got.messages, "Another approver must sign too") {
+		t.Error(got.messages)
+	}
+	u.must(exitDenied, "approve", "r", "--sha256", digest, "--as", "bob")
 	if n := u.puts(); n != 0 {
 		t.Errorf("%d writes after one signature", n)
 	}
-	if got := u.must(exitOK, "approve", "r", "--sha256", digest); !strings.Contains(got.messages, "signed by ann") {
+	if got := u.must(exitOK, "approve", "r", "--sha256", digest); !strings.Contains(got.messages, "signed by bob") {
 		t.Error(got.messages)
 	}
 	if n := u.puts(); n != 1 {
@@ -300,5 +306,24 @@ func TestRun_CandidateExpiresAtTheQuestion(t *testing.T) {
 	}
 	if n := u.puts(); n != 0 {
 		t.Errorf("%d writes", n)
+	}
+}
+
+// A server of somebody else can be accepted; its writes never reach it.
+func TestAccept_AServerOfSomebodyElse(t *testing.T) {
+	u := newUser(t)
+	stubDesk(u)
+	got := u.must(exitOK, "accept", "stub")
+	for _, want := range []string{
+		"PASS  a call that succeeds: stub__get: ok", "PASS  without permission, refused by the host: stub__get: waiting_approval",
+		"  –   without permission, refused by the server: no contracted write whose grants",
+		"PASS  a read that times out: stub__get: unavailable", "PASS  a write that times out: stub__put: result_unknown",
+	} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("lacks %q:\n%s", want, got.stdout)
+		}
+	}
+	if n := u.puts(); n != 0 {
+		t.Errorf("%d writes reached the server", n)
 	}
 }
