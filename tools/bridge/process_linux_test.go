@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -239,23 +240,29 @@ func TestProcess_ChildDiesWithTheHost(t *testing.T) {
 	}
 }
 
-// The thread that starts children stays, whatever becomes of the goroutine that asked.
-func TestProcess_ChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
-	started := make(chan *process)
-	go func() {
-		runtime.LockOSThread() // the thread ends with this goroutine
-		p, err := startProcess(command{args: child(t, "tell-environment"), run: "r"})
-		if err != nil {
-			t.Error(err)
-		}
-		started <- p
-	}()
-	p := <-started
-	t.Cleanup(func() { _ = p.close() })
-	hear[[]string](t, bufio.NewReader(p.stdout))
-	if ended(t, hold(t, p.cmd.Process.Pid), 50*time.Millisecond) {
+// The thread that starts children stays, whatever becomes of the Host's other threads.
+func TestProcess_ChildOutlivesThreads(t *testing.T) {
+	p, out := start(t, command{args: child(t, "tell-environment"), run: "r"})
+	hear[[]string](t, out)
+	endThreads(64)
+	if ended(t, hold(t, p.cmd.Process.Pid), 100*time.Millisecond) {
 		t.Error("the child died with a thread of the Host")
 	}
+}
+
+// endThreads ends every thread that is idle, and more: each of n goroutines takes one
+// for itself, and all of them end with it.
+func endThreads(n int) {
+	var taken, ended sync.WaitGroup
+	taken.Add(n)
+	for range n {
+		ended.Go(func() {
+			runtime.LockOSThread()
+			taken.Done()
+			taken.Wait()
+		})
+	}
+	ended.Wait()
 }
 
 func TestProcess_FailedStartLeavesNoDescriptor(t *testing.T) {

@@ -101,7 +101,7 @@ func TestSend_ClassifiesReplies(t *testing.T) {
 			read := r.read()
 			r.is(read.Outcome, tc.read, tc.class, tc.reason)
 			if tc.reply.Exit {
-				<-r.bridge.conns["s"].wire.done // the next Prepare finds the connection lost
+				r.bridge.conns["s"].wire.mustEnd(t) // the next Prepare finds the connection lost
 			}
 			write := r.send(r.approved(saveArguments))
 			r.is(write.Outcome, tc.write, tc.class, tc.reason)
@@ -233,6 +233,21 @@ func TestSend_NeverReconnects(t *testing.T) {
 	}
 	if n := len(s.got("server/discover")); n != 2 { // Discover and the bridge
 		t.Errorf("%d handshakes", n)
+	}
+}
+
+// A request of which no byte could be written has certainly not been sent.
+func TestSend_NothingCouldBeWritten(t *testing.T) {
+	s := newStand(t, script{Immortal: true})
+	r := s.begin(t)
+	c := r.approved(saveArguments)
+	if err := r.bridge.conns["s"].proc.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out := r.send(c)
+	r.is(out.Outcome, unavailable, agent.ClassProtocolError, ReasonLost)
+	if out.Sent || out.Request != "" || s.calls() != 0 {
+		t.Errorf("%+v", out.Outcome)
 	}
 }
 

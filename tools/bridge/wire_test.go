@@ -65,6 +65,16 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// mustEnd waits for the connection to end.
+func (w *wire) mustEnd(t *testing.T) {
+	t.Helper()
+	select {
+	case <-w.done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the connection goes on")
+	}
+}
+
 type answered struct {
 	f    frame
 	sent bool
@@ -140,7 +150,7 @@ func TestWire_ASecondReplyEndsTheConnection(t *testing.T) {
 		t.Fatal(a.err)
 	}
 	p.says(`{"jsonrpc":"2.0","id":1001,"result":{"other":true}}`)
-	<-w.done
+	w.mustEnd(t)
 	var refused *FrameError
 	if err := w.reason(); !errors.As(err, &refused) || refused.Reason != FrameReply {
 		t.Error(err)
@@ -184,7 +194,7 @@ func TestWire_KnowsThatNothingWasSent(t *testing.T) {
 
 	w, p = newPeer(t)
 	_ = p.out.Close()
-	<-w.done
+	w.mustEnd(t)
 	if _, sent, err := w.exchange(within(t, time.Second), "1001", "tools/call", []byte(`{}`)); sent || !errors.Is(err, errLost) {
 		t.Errorf("a server that has gone: sent %v, %v", sent, err)
 	}
