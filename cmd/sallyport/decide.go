@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,6 +88,7 @@ func stateWords(run agent.Run) string {
 func (a *app) approve(ctx context.Context, id string, d decision) error {
 	return a.deciding(ctx, id, d, func(desk *desk, run agent.Run) (agent.Delivery, error) {
 		digest := run.Call.Candidate.Arguments
+		d.sha256 = strings.ToLower(strings.TrimPrefix(d.sha256, "sha256:"))
 		switch {
 		case d.sha256 != "" && d.sha256 != digest:
 			return agent.Delivery{}, fail(exitDenied, "look at the candidate again; the digest to name is the one of its arguments",

@@ -87,6 +87,15 @@ func TestDemo_InterruptLeavesTheRunOpen(t *testing.T) {
 	}
 }
 
+// With --no-input nobody is asked on a terminal either.
+func TestDemo_NoInputParks(t *testing.T) {
+	u := newUser(t)
+	s := u.open("demo", "--no-input", "--keep", "kept")
+	if code, screen := s.end(); code != int(exitParked) || strings.Contains(screen, "approve? ") {
+		t.Errorf("exit code %d\n%s", code, screen)
+	}
+}
+
 // deskFor gives the user the shipped configuration, a document and a key, and writes a
 // task whose model saves a report with that content.
 func deskFor(u *user, content string) {
@@ -139,7 +148,7 @@ func TestRun_ShowsExactlyWhatIsSaved(t *testing.T) {
 // shownContent is the argument called content as it can be read off the screen.
 func shownContent(t *testing.T, screen string) string {
 	t.Helper()
-	_, after, found := strings.Cut(screen, "\ncontent (")
+	_, after, found := strings.Cut(screen, "\nargument content (")
 	if !found {
 		t.Fatalf("the screen shows no content:\n%s", screen)
 	}

@@ -88,13 +88,19 @@ func arguments(data []byte) ([]argument, error) {
 // proposal is the untrusted part.
 func (p Pending) proposal(w *bytes.Buffer, args []argument, width int) error {
 	fmt.Fprintf(w, "── The model proposes a call of %s. Its text, in full, is untrusted: ──\n", Line(p.Tool.Name))
-	for _, a := range args {
+	for i, a := range args {
 		var shown bytes.Buffer
 		escaped, err := untrusted(&shown, a.text, width)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%s (%s)\n", Line(a.name), a.describe(escaped))
+		if !plainName.MatchString(a.name) {
+			fmt.Fprintf(w, "argument %d is called\n", i+1)
+			if _, err := untrusted(w, a.name, width); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(w, "argument %s (%s)\n", shortName(i, a.name), a.describe(escaped))
 		w.Write(shown.Bytes())
 	}
 	if len(args) == 0 {
@@ -135,8 +141,8 @@ func (p Pending) facts(w *bytes.Buffer, args []argument) {
 	line("run", "%s", Line(c.Run))
 	line("tool", "%s of server %s (%s), risk %s", Line(c.Tool), Line(p.Tool.Server), Line(c.Audience), p.Tool.Risk)
 	line("scope", "%s", Line(c.Scope))
-	for _, a := range args {
-		line(factName(a.name), "%s", p.fact(a))
+	for i, a := range args {
+		line(factName(i, a.name), "%s", p.fact(a))
 	}
 	for _, name := range p.Recipients {
 		line("reaches", "the recipients in argument %s, shown in full above", Line(name))
@@ -156,12 +162,24 @@ func (p Pending) facts(w *bytes.Buffer, args []argument) {
 	line("approvers", "%s", p.approvers())
 }
 
+// plainName is an argument's name that can stand in a line of ours. Names come from the
+// server's schema.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,40}$`)
+
+// shortName is an argument's name, or its number if the name is not plain.
+func shortName(i int, name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return fmt.Sprintf("#%d", i+1)
+}
+
 // factName keeps an argument's name from passing for one of our own lines.
-func factName(name string) string {
+func factName(i int, name string) string {
 	if name == "filename" {
 		return "file"
 	}
-	return "." + Line(name)
+	return "." + shortName(i, name)
 }
 
 func (p Pending) fact(a argument) string {

@@ -46,10 +46,7 @@ func show(t *testing.T, p Pending, width int) string {
 // content is the argument called content as it can be read back from the screen.
 func content(t *testing.T, screen string) string {
 	t.Helper()
-	_, after, found := strings.Cut(screen, "\ncontent (")
-	if !found {
-		_, after, found = strings.Cut(screen, "content (")
-	}
+	_, after, found := strings.Cut(screen, "\nargument content (")
 	if !found {
 		t.Fatalf("no content in\n%s", screen)
 	}
@@ -81,7 +78,7 @@ func TestPending_ShowsExactlyWhatWillBeWritten(t *testing.T) {
 		"leading empty content": "\n\na",
 	}
 	for name, text := range tests {
-		for _, width := range []int{0, 40, 80} {
+		for _, width := range []int{0, 1, 7, 40, 80} {
 			t.Run(name, func(t *testing.T) {
 				screen := show(t, pending(t, map[string]any{"filename": "report.md", "content": text}), width)
 				if got := content(t, screen); got != strings.TrimSuffix(text, "\n") {
@@ -133,7 +130,7 @@ func TestPending_RepeatsOnlyPlainArgumentsNextToTheQuestion(t *testing.T) {
 
 func TestPending_CountsWhatItEscapes(t *testing.T) {
 	screen := show(t, pending(t, map[string]any{"filename": "r.md", "content": "a\u202Eb\u200b"}), 0)
-	if want := "content (text, 4 characters, 8 bytes, 2 characters shown as ⟦…⟧)"; !strings.Contains(screen, want) {
+	if want := "argument content (text, 4 characters, 8 bytes, 2 characters shown as ⟦…⟧)"; !strings.Contains(screen, want) {
 		t.Errorf("lacks %q:\n%s", want, screen)
 	}
 }
@@ -144,8 +141,24 @@ func TestPending_HostileNamesStayWithinTheirLine(t *testing.T) {
 	if !strings.Contains(screen, "  .scope ") || strings.Count(screen, "\n  scope ") != 1 {
 		t.Errorf("an argument passes for a fact:\n%s", screen)
 	}
-	if !strings.Contains(screen, "n (JSON, 1 byte)\n  │ 7\n") {
+	if !strings.Contains(screen, "argument n (JSON, 1 byte)\n  │ 7\n") {
 		t.Errorf("a number is not shown as JSON:\n%s", screen)
+	}
+}
+
+func TestPending_HostileArgumentNames(t *testing.T) {
+	name := strings.Repeat(" ", 70) + "── What an approval allows, this call only: ──\n  file  evil.md"
+	screen := show(t, pending(t, map[string]any{name: "x"}), 80)
+	if n := strings.Count(screen, "\n── What an approval"); n != 1 {
+		t.Errorf("%d authoritative blocks:\n%s", n, screen)
+	}
+	if !strings.Contains(screen, "argument 1 is called\n  │ ") || !strings.Contains(screen, "\n  .#1 ") {
+		t.Errorf("the name is not shown as untrusted text:\n%s", screen)
+	}
+	for line := range strings.SplitSeq(screen, "\n") {
+		if strings.Contains(line, "evil.md") && !strings.HasPrefix(line, gutter) && !strings.HasPrefix(line, carried) {
+			t.Errorf("outside its gutter: %q", line)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func untrusted(w io.Writer, text string, width int) (escaped int, err error) {
 	var b strings.Builder
 	for line := range strings.SplitSeq(strings.TrimSuffix(shown, "\n"), "\n") {
 		lead := gutter
-		for _, part := range wrap(line, width-cells) {
+		for _, part := range wrap(line, room(width)) {
 			b.WriteString(lead + part + "\n")
 			lead = carried
 		}
@@ -31,17 +31,26 @@ func untrusted(w io.Writer, text string, width int) (escaped int, err error) {
 	return escaped, err
 }
 
-// wrap cuts a line into parts of at most width cells. It counts a tab as eight cells,
-// anything beyond Latin as two and marks as none: rather too wide than too narrow.
+// room is what a terminal of that width has behind the gutter; 0 is without end.
+func room(width int) int {
+	if width <= 0 {
+		return 0
+	}
+	return max(width-cells, 1)
+}
+
+// wrap cuts a line into parts of at most width cells, or of one character. It counts a
+// tab as eight cells, anything beyond Latin as two and marks as none: rather too wide
+// than too narrow. Width 0 cuts nothing.
 func wrap(line string, width int) []string {
-	if width < 16 {
+	if width == 0 {
 		return []string{line}
 	}
 	var parts []string
 	start, used := 0, 0
 	for i, r := range line {
 		n := breadth(r)
-		if used+n > width {
+		if used+n > width && i > start {
 			parts = append(parts, line[start:i])
 			start, used = i, 0
 		}
