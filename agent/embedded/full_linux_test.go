@@ -60,7 +60,7 @@ func limited(ctx context.Context, args []string) (err error) {
 // once there is room.
 func TestFull_AnAppendThatFailsPerformsNothing(t *testing.T) {
 	failed := 0
-	for size := int64(0); ; size += 8 << 10 {
+	for size := int64(0); ; size += 20 << 10 {
 		base := t.TempDir()
 		dir, seen := filepath.Join(base, "state"), filepath.Join(base, "seen")
 		e := open(t, dir, embedded.Config{})
