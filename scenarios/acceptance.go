@@ -125,6 +125,7 @@ func (a *acceptance) choose(c *config.Config, prefix string) error {
 		return fmt.Errorf("accept %q: the configuration %q has no such server; it has %q", prefix, c.File, have)
 	}
 	a.server, a.budget = c.Servers[at], agent.DefaultBudget
+	a.server.Optional = false // it is the one that this is about
 	for _, t := range c.Tools {
 		if t.Prefix() == prefix {
 			a.contracts = append(a.contracts, t)

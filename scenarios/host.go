@@ -99,7 +99,7 @@ func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, erro
 	task := agent.NewBody([]byte(p.Task))
 	spec := agent.Spec{
 		Run: p.Run, Rules: agent.Rules, Task: task.Ref, Config: setup.Ref.String(), Model: p.Model,
-		Tools: found.Tools, Servers: found.Servers, Approvers: p.Approvers, Budget: p.Budget,
+		Tools: full(found.Tools), Servers: full(found.Servers), Approvers: full(p.Approvers), Budget: p.Budget,
 	}
 	run, err := h.Engine.Start(ctx, spec, h.Actor, append([]agent.Body{task, setup}, found.Definitions...))
 	if err != nil {
@@ -115,6 +115,9 @@ func (h *Host) Serve(ctx context.Context, run string) error {
 		return h.nodes(ctx, r)
 	})
 }
+
+// full is a list that is never null: a journal keeps an empty list as one.
+func full[T any](list []T) []T { return append([]T{}, list...) }
 
 // Deliver hands a person's decision about the pending candidate of a run in, and logs
 // it with the correlation id of the call (SPEC C3).

@@ -15,20 +15,29 @@ import (
 )
 
 // stub is a tool server of somebody else, as a child process: `stubserver DIR` offers
-// put, a write, and get, a read. A call leaves a line in DIR/calls; while DIR/wait is
-// there it is not answered, and with DIR/crash the server dies of it.
+// put, a write, and get and look, two reads, of which look says what was put last. A
+// call leaves a line in DIR/calls; while DIR/wait is there it is not answered, and with
+// DIR/crash the server dies of it.
 func stub() {
 	dir := os.Args[1]
 	server := mcp.NewServer(&mcp.Implementation{Name: "stub", Version: "1"}, nil)
-	for _, name := range []string{"put", "get"} {
+	for _, name := range []string{"put", "get", "look"} {
 		server.AddTool(&mcp.Tool{
 			Name: name, Description: "Does what its name says: " + name + ".",
 			InputSchema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`),
 			OutputSchema: json.RawMessage(`{"type":"object","properties":{"status":{"type":"string"},"message":{"type":"string"},"data":{"type":"object"}},
 				"required":["status","message"],"additionalProperties":false}`),
-		}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			path := filepath.Join(dir, "put")
+			if name == "put" {
+				_ = os.WriteFile(path, r.Params.Arguments, 0o600)
+			}
 			called(dir, name)
-			return &mcp.CallToolResult{StructuredContent: json.RawMessage(`{"status":"ok","message":"done"}`)}, nil
+			data, err := os.ReadFile(path)
+			if err != nil || name != "look" {
+				data = []byte("{}")
+			}
+			return &mcp.CallToolResult{StructuredContent: json.RawMessage(`{"status":"ok","message":"done","data":` + string(data) + `}`)}, nil
 		})
 	}
 	if err := server.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
@@ -255,6 +264,32 @@ func TestRun_ServerDiesInACall(t *testing.T) {
 	u.must(exitParked, "run", "task.yaml", "--id", "s")
 	if got := u.must(exitOK, "show", "s").stdout; !strings.Contains(got, "stub__get  unavailable       protocol_error") {
 		t.Error(got)
+	}
+}
+
+// A check that cannot be made leaves the outcome unknown, and is made again on resume;
+// then the run goes on, and nothing was sent twice.
+func TestResume_MakesTheCheckAgain(t *testing.T) {
+	u := newUser(t)
+	stubDesk(u)
+	u.write("sallyport.yaml", u.read("sallyport.yaml")+`
+    settle: {tool: stub__look, args: {text: text}, applied_when: {text: {equals: text}}}
+  stub__look: {owner: me, risk: read, host_only: true, result: status}
+`)
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	u.write("stub/crash", "")
+	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
+	if got := u.must(exitUnknown, "approve", "r", "--sha256", digest); !strings.Contains(got.messages, "resume r") {
+		t.Error(got.messages)
+	}
+	if err := os.Remove(u.path("stub", "crash")); err != nil {
+		t.Fatal(err)
+	}
+	if got := u.must(exitOK, "resume", "r"); !strings.Contains(got.messages, "settled") || got.stdout != "It was put.\n" {
+		t.Errorf("%q\n%s", got.stdout, got.messages)
+	}
+	if n := u.puts(); n != 1 {
+		t.Errorf("%d writes", n)
 	}
 }
 
