@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -231,6 +232,9 @@ func (w *work) settle(ctx context.Context, p performed) error {
 		w.shown = p.effect.Seq
 		return nil
 	}
+	if _, intent := p.report.Result.(Checked); intent && ctx.Err() != nil {
+		return nil // nothing new is started: the call is prepared again on resume
+	}
 	ev := FromNode(p.effect, p.report.Result, w.driver.at(w.run))
 	next, err := w.driver.take(context.WithoutCancel(ctx), w.run, ev, Commit{Bodies: p.report.Bodies})
 	var no *Refusal
@@ -318,10 +322,8 @@ func (w *work) close() error {
 // it, else with a note.
 func (d *Driver) Judge(ctx context.Context, run Run, del Delivery) (Run, Verdict, error) {
 	ev := FromOutside(del.Decision, del.Actor, d.at(run))
-	if d.Door != nil {
-		if no := d.Door(run, del.Decision); no != nil {
-			return d.turnDown(ctx, run, ev, del.Key, no)
-		}
+	if no := d.atDoor(run, del); no != nil {
+		return d.turnDown(ctx, run, ev, del.Key, no)
 	}
 	next, entry, err := Advance(run, ev)
 	var no *Refusal
@@ -334,6 +336,20 @@ func (d *Driver) Judge(ctx context.Context, run Run, del Delivery) (Run, Verdict
 	v := Verdict{Seq: entry.Seq, Row: entry.Row, State: next.State}
 	next, err = d.commit(ctx, run, Commit{Run: next, Entry: entry, Bodies: del.Bodies, Key: del.Key, Verdict: v})
 	return next, v, err
+}
+
+// atDoor refuses a decision before it is stepped: one that today's configuration does
+// not allow, or an edit whose arguments were not delivered with it.
+func (d *Driver) atDoor(run Run, del Delivery) *Refusal {
+	if edit, ok := del.Decision.(Edit); ok {
+		if !slices.ContainsFunc(del.Bodies, func(b Body) bool { return b.Ref == edit.Arguments }) {
+			return refuse(CodeInvalid, "the edit came without its arguments")
+		}
+	}
+	if d.Door == nil {
+		return nil
+	}
+	return d.Door(run, del.Decision)
 }
 
 func (d *Driver) turnDown(ctx context.Context, run Run, ev Event, key string, no *Refusal) (Run, Verdict, error) {

@@ -127,9 +127,12 @@ func TestPickUp_AnInterruptedIntentIsSentLater(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &enginetest.World{}
 	script := enginetest.Script{{enginetest.ToolWrite}}
-	var armed atomic.Bool
+	var armed, prepared atomic.Bool
 	e := opened(t, dir, Config{Crash: func(point string) {
-		if armed.Load() && point == agent.AfterPerform+":"+string(agent.Prepare) {
+		switch {
+		case armed.Load() && point == agent.AfterPerform+":"+string(agent.Prepare):
+			prepared.Store(true)
+		case prepared.Load() && point == agent.AfterCommit:
 			cancel()
 		}
 	}})

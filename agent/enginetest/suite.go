@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		"AnUnknownOutcomeIsSettledByEvidence":     unknown,
 		"AnUndecidedOutcomeIsAbandonedOrAttested": undecided,
 		"AnInterruptionKeepsTheRunOpen":           interrupted,
+		"AnInterruptionIntendsNothing":            interruptedIntent,
 		"ManyRunsAtOnce":                          manyRuns,
 		"TwoServersOfOneRun":                      servedTwice,
 		"FollowSeesEveryEntryInOrder":             follows,
@@ -378,6 +379,22 @@ func interrupted(t *testing.T, h Harness) {
 	}
 	in(t, h.replay(t, "i"), agent.StateModel)
 	in(t, h.serve(t, "i", &World{}, nil), agent.StateCompleted)
+}
+
+// interruptedIntent: what Prepare brings back after an interruption opens no Send.
+func interruptedIntent(t *testing.T, h Harness) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &World{Preparing: cancel}
+	h.begin(t, Spec("ii"))
+	script := Script{{ToolRead}}
+	if err := h.Serve(ctx, agent.ServeOptions{Runs: []string{"ii"}}, w.Nodes(script)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("an interrupted Serve returned %v", err)
+	}
+	run := h.replay(t, "ii")
+	if run.Open == nil || run.Open.Kind != agent.Prepare || run.Used.Calls != 0 {
+		t.Fatalf("open %+v, %d calls counted; want Prepare, none", run.Open, run.Used.Calls)
+	}
+	in(t, h.serve(t, "ii", &World{}, script), agent.StateCompleted)
 }
 
 func manyRuns(t *testing.T, h Harness) {

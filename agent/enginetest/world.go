@@ -34,6 +34,8 @@ type World struct {
 	Sending func(call string) (status agent.Status, committed bool)
 	// Asking, if set, is called before the model replies.
 	Asking func(ctx context.Context) error
+	// Preparing, if set, is called before Prepare returns.
+	Preparing func()
 	// Blind makes read-backs find nothing out.
 	Blind bool
 	// Now is the clock of Prepare; nil is time.Now.
@@ -149,6 +151,9 @@ func (n *nodes) prepare(t agent.Task) (agent.Report, error) {
 	if t.Run.Used.Calls >= t.Run.Budget.Calls {
 		return agent.Report{Result: agent.Returned{Outcome: agent.Outcome{
 			Status: agent.StatusRejected, Class: agent.ClassBudget, Reason: "budget"}}}, nil
+	}
+	if n.world.Preparing != nil {
+		n.world.Preparing()
 	}
 	args := agent.NewBody(Arguments)
 	if t.Run.Call.Edited {
