@@ -44,7 +44,7 @@ var (
 		"agent/debug":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/enginetest"}},
 		"agent/embedded":   {imports: []string{"agent"}, tests: []string{"agent/enginetest", "tools/grant"}},
 		"agent/enginetest": {imports: []string{"agent", "tools/grant"}},
-		"agent/temporal":   {imports: []string{"agent"}, tests: []string{"agent/enginetest", "tools/grant"}},
+		"agent/temporal":   {imports: []string{"agent"}, tests: []string{"agent/embedded", "agent/enginetest", "tools/grant"}},
 		"nodes":            {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
 		"nodes/llm":        {imports: []string{"agent", "nodes"}, tests: []string{"tools", "tools/grant"}},
 		"tools":            {imports: []string{"agent", "tools/grant"}},
