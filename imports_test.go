@@ -34,8 +34,8 @@ var (
 	// all is every package but the command's.
 	all = []string{
 		"agent", "agent/audit", "agent/embedded", "agent/enginetest", "nodes", "nodes/llm", "scenarios", "scenarios/config",
-		"tools", "tools/bridge", "tools/calcserver", "tools/docserver", "tools/docserver/stdio",
-		"tools/docserver/stdio/stdiotest", "tools/grant", "workspace",
+		"tools", "tools/bridge", "tools/calcserver", "tools/docserver", "tools/stdio",
+		"tools/stdio/stdiotest", "tools/grant", "workspace",
 	}
 	directions = map[string]owner{
 		".":                {tests: all},
@@ -49,8 +49,8 @@ var (
 		"nodes/llm":        {imports: []string{"agent", "nodes"}, tests: []string{"tools", "tools/grant"}},
 		"tools":            {imports: []string{"agent", "tools/grant"}},
 		"tools/bridge":     {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
-		"tools/calcserver": {imports: []string{"tools/docserver/stdio"}, tests: []string{"tools/docserver/stdio/stdiotest"}},
-		"tools/docserver":  {imports: []string{"tools/docserver/stdio", "tools/grant", "workspace"}, tests: all},
+		"tools/calcserver": {imports: []string{"tools/stdio"}, tests: []string{"tools/stdio/stdiotest"}},
+		"tools/docserver":  {imports: []string{"tools/stdio", "tools/grant", "workspace"}, tests: all},
 		"tools/grant":      {},
 		strictJSON:         {},
 		"workspace":        {},
@@ -58,9 +58,9 @@ var (
 		"scenarios/config": {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
 		"cmd/sallyport":    {imports: append([]string{"cmd/sallyport/terminal"}, all...)},
 
-		"tools/docserver/stdio":           {tests: []string{"tools/docserver/stdio/stdiotest"}},
-		"tools/docserver/stdio/stdiotest": {},
-		"cmd/sallyport/terminal":          {imports: []string{"agent", "tools/grant"}},
+		"tools/stdio":            {tests: []string{"tools/stdio/stdiotest"}},
+		"tools/stdio/stdiotest":  {},
+		"cmd/sallyport/terminal": {imports: []string{"agent", "tools/grant"}},
 	}
 )
 
@@ -77,12 +77,12 @@ var homes = []home{
 	{prefix: "database/sql", in: []string{"agent/embedded"}},
 	{prefix: "github.com/aymanbagabas/go-udiff", in: []string{"cmd/sallyport", "cmd/sallyport/*"}, tests: []string{"*"}},
 	{prefix: "github.com/creack/pty", tests: []string{"cmd/sallyport", "cmd/sallyport/*"}},
-	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "nodes/llm", "tools", "tools/bridge", "tools/docserver/stdio"}},
+	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "nodes/llm", "tools", "tools/bridge", "tools/stdio"}},
 	{prefix: "github.com/goccy/go-yaml", in: []string{"scenarios", "scenarios/config", "nodes/llm", "tools/docserver"}},
 	{prefix: "github.com/looplab/fsm", in: []string{"agent"}},
 	{
 		prefix: "github.com/modelcontextprotocol/go-sdk",
-		in:     []string{"tools/bridge", "tools/calcserver", "tools/docserver", "tools/docserver/*"},
+		in:     []string{"tools/bridge", "tools/calcserver", "tools/docserver", "tools/stdio", "tools/stdio/*"},
 		tests:  []string{"cmd/sallyport"},
 	},
 	{prefix: "github.com/openai/openai-go", in: []string{"nodes/llm/*"}},

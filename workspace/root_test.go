@@ -135,7 +135,7 @@ func TestRoot_FullDiskIsNotWritten(t *testing.T) {
 	})
 }
 
-// SPEC D5, DESIGN's promise of a save: what was called created, spent or voided is there after a power cut. The
+// SPEC D5: what was called created, spent or voided is there after a power cut. The
 // file system is stopped without writing its journal, as if the power went.
 func TestRoot_SavedAndSpentSurviveAPowerCut(t *testing.T) {
 	needRoot(t)

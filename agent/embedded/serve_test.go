@@ -361,7 +361,7 @@ func TestServe_OneFailingRunDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-// DESIGN section 3: many runs at once in a process.
+// Many runs at once in a process.
 func TestServe_SixtyFourRunsAtOnce(t *testing.T) {
 	e := opened(t, filepath.Join(t.TempDir(), "state"), Config{})
 	const runs = 64

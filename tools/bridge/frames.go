@@ -17,7 +17,7 @@ const MaxFrame = 1 << 20
 // FrameReason says why a frame was refused: a fixed word.
 type FrameReason string
 
-// The reasons. A refused frame ends the connection (DESIGN section 4).
+// The reasons. A refused frame ends the connection.
 const (
 	FrameTooLong   FrameReason = "too_long"         // over MaxFrame
 	FrameSyntax    FrameReason = "syntax"           // not one JSON value: a junk line

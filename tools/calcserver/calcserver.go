@@ -18,7 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
-	"sallyport/tools/docserver/stdio"
+	"sallyport/tools/stdio"
 	"sallyport/tools/strictjson"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/tools/docserver/stdio/stdiotest"
+	"sallyport/tools/stdio/stdiotest"
 )
 
 const childEnv = "SALLYPORT_CALC_CHILD"

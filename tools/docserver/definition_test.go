@@ -10,7 +10,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"sallyport/tools/docserver/stdio/stdiotest"
+	"sallyport/tools/stdio/stdiotest"
 	"sallyport/tools/strictjson"
 )
 

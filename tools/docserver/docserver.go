@@ -19,8 +19,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
-	"sallyport/tools/docserver/stdio"
 	"sallyport/tools/grant"
+	"sallyport/tools/stdio"
 	"sallyport/workspace"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sallyport/tools/docserver/stdio/stdiotest"
+	"sallyport/tools/stdio/stdiotest"
 )
 
 // These tests let strace fail, delay or kill single system calls of a server that serves. They need strace.
@@ -122,7 +122,7 @@ func TestFaults_StatusIsTruthful(t *testing.T) {
 	}
 }
 
-// SPEC D5, DESIGN's order: whoever is killed between the ledger and the answer has either written under a spent
+// SPEC D5: whoever is killed between the ledger and the answer has either written under a spent
 // candidate or not at all, and the next server has no second effect. Each save's calls are killed in turn.
 func TestFaults_KilledAtEveryCall(t *testing.T) {
 	for _, at := range []string{

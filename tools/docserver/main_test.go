@@ -20,8 +20,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"sallyport/tools/docserver/stdio/stdiotest"
 	"sallyport/tools/grant"
+	"sallyport/tools/stdio/stdiotest"
 	"sallyport/tools/strictjson"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"sallyport/tools/docserver/stdio"
+	"sallyport/tools/stdio"
 )
 
 // The exit codes of [Serve].

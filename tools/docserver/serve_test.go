@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"sallyport/tools/docserver/stdio/stdiotest"
 	"sallyport/tools/grant"
+	"sallyport/tools/stdio/stdiotest"
 )
 
 // refusedStart runs a server that must not start: exit 2, stdout empty, stderr with every part of says.
