@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -438,8 +439,13 @@ func (a *acceptance) muted() (tools.Server, error) {
 			command = append(command, "--config", file)
 		}
 	}
+	// The relay has the clean environment of a server, and so no PATH to look into.
+	program, err := exec.LookPath(command[0])
+	if err != nil {
+		return s, fmt.Errorf("accept %q: %w", s.Prefix, err)
+	}
 	s.Builtin, s.Root, s.MirrorText = "", "", false
-	s.Command = append(slices.Clone(a.options.Mute), command...)
+	s.Command = append(append(slices.Clone(a.options.Mute), program), command[1:]...)
 	return s, nil
 }
 
