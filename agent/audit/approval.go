@@ -37,9 +37,6 @@ func (w *witness) asks(c *call, r agent.Returned) {
 	server, _ := w.spec.Server(tool.Server)
 	c.candidate, c.approvals, c.head = nil, nil, 0
 	switch {
-	case w.refusedBefore(c, cand):
-		c.status, c.left = agent.StatusRejected, false
-		return
 	case cand.Check() != nil:
 		w.fails(BreakGrant, "the candidate is malformed: %v", cand.Check())
 	case cand.Run != w.spec.Run || cand.Call != c.id:
@@ -54,6 +51,8 @@ func (w *witness) asks(c *call, r agent.Returned) {
 		w.fails(BreakGrant, "the candidate names another history")
 	case w.spent[cand.ID] != 0:
 		w.fails(BreakSpent, "candidate %s was used by entry %d already", cand.ID, w.spent[cand.ID])
+	case w.refusedBefore(c, cand):
+		c.status, c.left = agent.StatusRejected, false
 	default:
 		c.candidate, c.head = &cand, w.open.Seq
 	}
