@@ -66,6 +66,10 @@ type Approval struct {
 	Expires Duration `yaml:"expires" json:"expires" check:"positive"`
 	// UseWithin is how long a grant holds, from signing.
 	UseWithin Duration `yaml:"use_within" json:"use_within" check:"positive"`
+	// Role is what an approver must hold to sign; empty asks for none.
+	Role string `yaml:"role" json:"role"`
+	// OwnKey lets the operator who began the run be one of several approvers.
+	OwnKey bool `yaml:"own_key" json:"own_key"`
 }
 
 // Settle is the read-back after a write whose outcome must be known.

@@ -411,7 +411,18 @@ func (v *validator) approval(c Contract) {
 	}
 	wait("expires", a.Expires)
 	wait("use_within", a.UseWithin)
+	if a.Role != "" && !IsRole(a.Role) {
+		v.at(key("approval", "role"), "a role is a word of a-z, 0-9 and -, at most 32")
+	}
+	if a.OwnKey && c.Approvers() < 2 {
+		v.at(key("approval", "own_key"), "`own_key` is for tools that need several approvers; with one, the operator may sign anyway")
+	}
 }
+
+var role = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+// IsRole reports whether a word can name what approvers hold.
+func IsRole(word string) bool { return role.MatchString(word) }
 
 func (v *validator) sending(c Contract) {
 	if c.Effect == EffectSend {

@@ -19,11 +19,13 @@ import (
 type Approver struct {
 	Key      string
 	NotAfter time.Time
+	Roles    []string
 }
 
 type approverForm struct {
-	Key      string `yaml:"key" check:"required"`
-	NotAfter date   `yaml:"not_after"`
+	Key      string   `yaml:"key" check:"required"`
+	NotAfter date     `yaml:"not_after"`
+	Roles    []string `yaml:"roles"`
 }
 
 // UnmarshalConfig reads both forms.
@@ -35,7 +37,7 @@ func (a *Approver) UnmarshalConfig(n Node) error {
 		if err := n.Decode(&form); err != nil {
 			return err
 		}
-		*a = Approver{Key: form.Key, NotAfter: form.NotAfter.Time}
+		*a = Approver{Key: form.Key, NotAfter: form.NotAfter.Time, Roles: form.Roles}
 	}
 	if strings.ContainsAny(strings.TrimSpace(a.Key), " \t") {
 		if _, err := grant.ParsePublicKey(a.Key); err != nil {

@@ -230,6 +230,9 @@ func (c *Config) narrow(user *User) []tools.Problem {
 			continue
 		}
 		key := user.keys[at]
+		if len(a.Roles) > 0 {
+			problems = append(problems, tools.Problem{Path: append(place, "roles"), Message: "roles are given in your own configuration: a project cannot widen what a key may sign"})
+		}
 		if !a.NotAfter.IsZero() && (key.NotAfter.IsZero() || a.NotAfter.Before(key.NotAfter)) {
 			key.NotAfter = a.NotAfter
 		}

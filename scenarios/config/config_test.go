@@ -194,6 +194,22 @@ func TestLoad_TheProjectOnlyNarrowsTheApprovers(t *testing.T) {
 	}
 }
 
+// Roles come from the user's own file and reach the run; a project gives none.
+func TestLoad_RolesAreTheUsersToGive(t *testing.T) {
+	me := newKey(t, "me")
+	user := "approvers: [{key: me, roles: [editor, desk-2]}]\n"
+	c, err := load(t, calc, user, me)
+	if err != nil || len(c.Keys) != 1 || strings.Join(c.Keys[0].Roles, " ") != "editor desk-2" {
+		t.Errorf("the user's roles: %+v, %v", c, err)
+	}
+	if c, err = load(t, calc+"approvers: [me]\n", user, me); err != nil || len(c.Keys[0].Roles) != 2 {
+		t.Errorf("a project that names the key: %+v, %v", c, err)
+	}
+	if _, err = load(t, calc+"approvers: [{key: me, roles: [owner]}]\n", user, me); err == nil || !strings.Contains(err.Error(), "cannot widen") {
+		t.Errorf("a project that gives a role: %v", err)
+	}
+}
+
 func TestLoad_NoUserLeavesKeysToTheCaller(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, filepath.Join(dir, FileName), calc+"approvers: [somebody]\n")
@@ -234,6 +250,7 @@ func TestLoadUser_WrongFiles(t *testing.T) {
 		"budgets: {tool_calls: 1000001}":             "is more than",
 		"budgets: {tokens: 99999999999999999999999}": "whole number",
 		"approvers: [ed25519 x y]":                   "a key is one line",
+		"approvers: [{key: me, roles: [Editor!]}]":   "is no role",
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, UserFile), content+"\n")

@@ -134,7 +134,13 @@ func (u *User) resolve(keys []agent.Approver, listed bool) []tools.Problem {
 	var problems []tools.Problem
 	for i, a := range u.Approvers {
 		place := []string{"approvers", fmt.Sprint(i)}
-		key := agent.Approver{Key: a.Key, NotAfter: a.NotAfter}
+		key := agent.Approver{Key: a.Key, NotAfter: a.NotAfter, Roles: a.Roles}
+		for _, r := range a.Roles {
+			if !tools.IsRole(r) {
+				problems = append(problems, tools.Problem{Path: append(place, "roles"), Message: fmt.Sprintf(
+					"%q is no role: a word of a-z, 0-9 and -, at most 32", r)})
+			}
+		}
 		if _, err := grant.ParsePublicKey(a.Key); err != nil {
 			at := slices.IndexFunc(keys, a.named)
 			if at < 0 {

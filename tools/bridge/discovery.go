@@ -185,6 +185,9 @@ func (f *finder) add(t *tools.Tool) {
 	}
 	if pin.Approvers > 0 {
 		pin.Expires, pin.UseWithin = int64(c.Expires().Seconds()), int64(c.UseWithin().Seconds())
+		if a := c.Approval; a != nil {
+			pin.Role, pin.OwnKey = a.Role, a.OwnKey
+		}
 	}
 	f.found.Tools = append(f.found.Tools, pin)
 	f.found.Definitions = append(f.found.Definitions, agent.NewBody(t.Definition.Canonical))
