@@ -110,6 +110,9 @@ func (c *checker) entry(raw []byte) error {
 	if err != nil {
 		return c.unreadable(err)
 	}
+	if c.report.Run == "" {
+		c.report.Run = e.Run
+	}
 	if c.lost {
 		c.blame(e)
 		return nil
@@ -181,7 +184,7 @@ func (c *checker) blame(e agent.Entry) {
 func (c *checker) passed(e agent.Entry) {
 	r := &c.report
 	if e.Seq == 1 {
-		r.Run, r.Started = e.Run, e.Time
+		r.Started = e.Time
 	}
 	r.Entries, r.Head, r.Updated = e.Seq, e.Hash(), e.Time
 }

@@ -127,6 +127,12 @@ func (w *witness) granted(c *call, s agent.Checked, need int) {
 	w.spent[cand.ID] = w.seq
 }
 
+// statuses are what a call can return.
+var statuses = []agent.Status{
+	agent.StatusOK, agent.StatusRejected, agent.StatusFailed, agent.StatusResultUnknown,
+	agent.StatusUnavailable, agent.StatusWaitingApproval,
+}
+
 // returned takes the outcome of Prepare or Send.
 func (w *witness) returned(r agent.Returned) {
 	c, ok := w.inHand(agent.KindReturned)
@@ -135,6 +141,8 @@ func (w *witness) returned(r agent.Returned) {
 	}
 	bySend := w.open != nil && w.open.Kind == agent.Send
 	switch {
+	case !slices.Contains(statuses, r.Status):
+		w.fails(BreakResult, "the status %q is none", r.Status)
 	case (r.Status == agent.StatusWaitingApproval) != (r.Candidate != nil):
 		w.fails(BreakGrant, "a candidate and waiting_approval go together")
 	case bySend && r.Status == agent.StatusWaitingApproval:

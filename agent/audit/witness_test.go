@@ -269,6 +269,9 @@ func TestWitness_SaysWhatIsWrong(t *testing.T) {
 			})
 			return d, d.last(agent.KindAttest)
 		}},
+		{`the status "no" is none`, func(t *testing.T) (*desk, int64) {
+			return rewritten(read(t), 4, func(r *agent.Returned) { r.Status = "no" })
+		}},
 		{"a candidate and waiting_approval go together", func(t *testing.T) (*desk, int64) {
 			return rewritten(waitsFor(t, write), 3, func(r *agent.Returned) { r.Candidate = nil })
 		}},
