@@ -55,6 +55,7 @@ func hostEnv(dir string) []string {
 		"HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + filepath.Join(dir, "tmp"),
 		"XDG_CONFIG_HOME=" + filepath.Join(dir, "config"), "XDG_STATE_HOME=" + filepath.Join(dir, "state"),
 		"USER=ann", "TZ=UTC", "TERM=xterm",
+		"GORACE=atexit_sleep_ms=0", // else each command of a race build sleeps a second before it ends
 	}
 }
 
