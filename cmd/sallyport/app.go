@@ -26,9 +26,8 @@ type app struct {
 
 	configured *string // the state directory that configuration names, once known
 
-	began bool   // the arguments were understood
-	code  exit   // where no error says otherwise
-	next  string // what to do after an interruption
+	began bool // the arguments were understood
+	code  exit // where no error says otherwise
 
 	mu   sync.Mutex
 	last func() // done before the process ends at once

@@ -80,6 +80,9 @@ func (d *desk) serve(ctx context.Context) (agent.Run, error) {
 		case context.Cause(ctx) != nil:
 			return run, context.Cause(ctx)
 		case errors.Is(err, agent.ErrServed) && lost == nil && !d.alone:
+			if run.State.Final() || run.Rests() {
+				return run, nil // whoever has it is letting go, or waits as we do
+			}
 			if !said {
 				d.app.say("Another process serves run %s; following it.", d.run)
 			}

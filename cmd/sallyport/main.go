@@ -35,7 +35,7 @@ func start(args []string, in, out, errs *os.File) exit {
 		return a.code
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errInterrupted) && errors.Is(err, context.Canceled) {
-		err = fail(exitInterrupted, a.next, "%w", errInterrupted)
+		err = fail(exitInterrupted, "", "%w", errInterrupted)
 	}
 	code, next := codeOf(err)
 	if !a.began {
