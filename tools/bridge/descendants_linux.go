@@ -16,13 +16,16 @@ type proc struct {
 	pid, parent, session int
 	state                byte
 	started              string // in clock ticks since boot: with the pid, an identity
+	execing              bool   // in the middle of an exec: it has no environment to show yet
+	undecided            bool   // execing, so that nobody can say whose it is
 }
 
 func (d proc) zombie() bool { return d.state == 'Z' || d.state == 'X' }
 
 // descendants lists what belongs to the child, itself excepted: what is below it, what
 // is in its session, and what carries its mark in the environment, each with all that
-// is below it. Only processes below the Host are looked at.
+// is below it. Only processes below the Host are looked at. What is in the middle of an
+// exec may belong to it or not, and is listed as undecided; the next look will tell.
 func (p *process) descendants() []proc {
 	below := map[int][]proc{}
 	for _, d := range processes() {
@@ -36,8 +39,12 @@ func (p *process) descendants() []proc {
 		for _, d := range below[pid] {
 			isChild := d.pid == child && !p.reaped()
 			mine := ours || isChild || d.session == child || p.seen[d.pid] == d.started || carries(d.pid, mark)
-			if mine && !isChild {
+			switch {
+			case mine && !isChild:
 				p.seen[d.pid] = d.started // one that ended has no environment to show
+				found = append(found, d)
+			case !mine && d.execing && !d.zombie():
+				d.undecided = true
 				found = append(found, d)
 			}
 			walk(d.pid, mine)
@@ -83,7 +90,7 @@ func readProc(pid int) (proc, bool) {
 		return proc{}, false
 	}
 	f := strings.Fields(string(line[at+1:]))
-	if len(f) < 20 {
+	if len(f) < 49 {
 		return proc{}, false
 	}
 	parent, err1 := strconv.Atoi(f[1])
@@ -91,7 +98,19 @@ func readProc(pid int) (proc, bool) {
 	if err1 != nil || err2 != nil {
 		return proc{}, false
 	}
-	return proc{pid: pid, parent: parent, session: session, state: f[0][0], started: f[19]}, true
+	d := proc{pid: pid, parent: parent, session: session, state: f[0][0], started: f[19]}
+	d.execing = f[48] == "0" && mayRead(pid) // env_end, which shows as 0 to those who may not read it, too
+	return d, true
+}
+
+// mayRead reports whether the process shows its environment to the Host.
+func mayRead(pid int) bool {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	return true
 }
 
 // carries reports whether the process was started with that variable.

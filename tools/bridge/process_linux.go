@@ -21,20 +21,29 @@ var adoptOrphans = sync.OnceFunc(func() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 })
 
-// alive counts the descendants that live, the child apart, and reaps those that ended
-// as the Host's own children. It waits for no process by any other name than its own
-// id, so that no other wait in the Host is robbed.
+// alive counts the descendants that are left, the child apart, and reaps those that ended
+// as the Host's own children. One that ended and still hangs below another counts: it
+// becomes the Host's when that one ends. No process is waited for by any other name
+// than its own id, so that no other wait in the Host is robbed.
 func (p *process) alive() int {
-	living := 0
+	left := 0
 	for _, d := range p.descendants() {
-		switch {
-		case !d.zombie():
-			living++
-		case d.parent == unix.Getpid():
-			_, _ = unix.Wait4(d.pid, nil, unix.WNOHANG, nil) // it ends in the table, or is gone already
+		if !d.zombie() || d.parent != unix.Getpid() || !reap(d.pid) {
+			left++
 		}
 	}
-	return living
+	return left
+}
+
+// reap takes an ended child out of the process table. It reports false while threads of
+// it are still ending, though its first one shows as a zombie.
+func reap(pid int) bool {
+	for {
+		got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		if err != unix.EINTR {
+			return err != nil || got == pid // an error: somebody else has reaped it
+		}
+	}
 }
 
 // signal asks the child and its descendants to end, or makes them.
@@ -47,7 +56,7 @@ func (p *process) signal(kill bool) {
 		_ = p.cmd.Process.Signal(sig) // os.Process does not confuse an ended child with a new one
 	}
 	for _, d := range p.descendants() {
-		if !d.zombie() {
+		if !d.zombie() && !d.undecided {
 			d.signal(sig)
 		}
 	}

@@ -119,7 +119,7 @@ func TestProcess_PassesOnlyListedVariables(t *testing.T) {
 }
 
 func TestProcess_EndsByEndOfInput(t *testing.T) {
-	p, out := start(t, command{args: child(t, "tell-environment"), run: "r"})
+	p, out := start(t, command{args: child(t, "tell-environment"), run: "r", pass: []string{quickExit}})
 	hear[[]string](t, out)
 	began := time.Now()
 	if err := p.close(); err != nil {
@@ -243,7 +243,7 @@ func TestProcess_ChildDiesWithTheHost(t *testing.T) {
 // The thread that starts children stays, whatever becomes of the Host's other threads.
 func TestProcess_ChildOutlivesThreads(t *testing.T) {
 	var held []int
-	for range 8 { // on one thread or another, if it is not always the same
+	for range 24 { // on one thread or another, if it is not always the same
 		p, out := start(t, command{args: child(t, "tell-environment"), run: "r"})
 		hear[[]string](t, out)
 		held = append(held, hold(t, p.cmd.Process.Pid))

@@ -258,7 +258,7 @@ func newStand(t testing.TB, s script) *stand {
 	st.cfg = Config{
 		Servers: []tools.Server{{
 			Prefix: "s", Command: child(t, "scripted", file, record), Scope: "secret-scope", Audience: "stand",
-			Timeout: tools.Duration(quick),
+			Timeout: tools.Duration(quick), Env: []string{quickExit},
 		}},
 		Contracts: contracts(),
 	}
