@@ -270,6 +270,31 @@ func TestCheck_AskedAgainAfterAGrantExpired(t *testing.T) {
 	}
 }
 
+// The fourth candidate of a tool, after three that expired, holds the run; what is
+// granted meanwhile waits, and the wait is no work.
+func TestCheck_AHeldRunDoesNotWork(t *testing.T) {
+	const write = enginetest.ToolWrite
+	d := begin(t, enginetest.Spec("r")).asked(write, write, write, write)
+	for range agent.MaxTurnedDown {
+		d.now = d.now.Add(time.Hour)
+		d.take(agent.FromClock(d.tick()))
+		d.node(d.told())
+		d.waits()
+	}
+	if d.run.Reason != agent.ReasonTurnedDown {
+		t.Fatalf("the run is not held: %+v", d.run)
+	}
+	d.outside(d.sign("alice"))
+	d.now = d.now.Add(100 * time.Second)
+	held := d.clean().Counts.Wall
+	d.outside(agent.Resume{})
+	if r := d.clean(); r.Counts.Wall != held {
+		t.Errorf("worked %v, then %v", held, r.Counts.Wall)
+	}
+	d.sent(agent.StatusOK, agent.ClassOK)
+	d.answers().clean()
+}
+
 // A process that ended during the Send of a write leaves it open.
 func TestCheck_FindsWhatIsOpen(t *testing.T) {
 	spec := enginetest.Spec("r")

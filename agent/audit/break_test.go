@@ -427,12 +427,13 @@ func named(t *testing.T, how string, err error, seq int64, what audit.What) {
 	}
 }
 
-// Any flipped bit of any entry but the last is found, and the entry is named: the one
+// A flipped bit of any entry but the last is found, and the entry is named: the one
 // behind it only where nothing further says which of the two was altered.
 func TestCheck_NamesTheEntryOfAFlippedByte(t *testing.T) {
+	const stride = 5 // of the bytes: all of them take a minute under the race detector
 	d := read(t)
 	for i, whole := range d.entries[:len(d.entries)-1] {
-		for at := range whole.Bytes() {
+		for at := i % stride; at < len(whole.Bytes()); at += stride {
 			seq, err := flipped(d, i, at)
 			if errors.Is(err, agent.ErrNewer) {
 				continue // of the version

@@ -269,6 +269,15 @@ func TestWitness_SaysWhatIsWrong(t *testing.T) {
 			})
 			return d, d.last(agent.KindAttest)
 		}},
+		{"was used by entry 6 already", func(t *testing.T) (*desk, int64) {
+			d := granted(t)
+			asked := *d.run.Call.Candidate
+			d.sent(agent.StatusOK, agent.ClassOK)
+			asked.Head = d.entries[5].Hash()
+			return rewritten(d, 7, func(r *agent.Returned) {
+				r.Status, r.Arguments, r.Candidate = agent.StatusWaitingApproval, agent.NewBody(enginetest.Arguments).Ref, &asked
+			})
+		}},
 		{`the status "no" is none`, func(t *testing.T) (*desk, int64) {
 			return rewritten(read(t), 4, func(r *agent.Returned) { r.Status = "no" })
 		}},
