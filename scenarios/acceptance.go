@@ -181,7 +181,11 @@ func (a *acceptance) close() error {
 }
 
 func (a *acceptance) approvers() []agent.Approver {
-	return []agent.Approver{{Key: a.key.Public().String(), Scripted: true}, {Key: a.other.Public().String(), Scripted: true}}
+	roles := rolesOf(a.contracts)
+	return []agent.Approver{
+		{Key: a.key.Public().String(), Scripted: true, Roles: roles},
+		{Key: a.other.Public().String(), Scripted: true, Roles: roles},
+	}
 }
 
 func (a *acceptance) check(name string, passed bool, format string, args ...any) {

@@ -150,11 +150,12 @@ func TestHost_ServesWithWhatTheRunWasBegunWith(t *testing.T) {
 	}
 }
 
-// Where two must sign, a scenario's approval is both signatures, by different keys.
+// Where two must sign, in a role, a scenario's approval is both signatures, by
+// different keys that hold it.
 func TestPlay_ApprovesWhatNeedsTwo(t *testing.T) {
 	dir := t.TempDir()
 	for name, change := range map[string]*strings.Replacer{
-		"sallyport.yaml": strings.NewReplacer("approvers: 1", "approvers: 2"),
+		"sallyport.yaml": strings.NewReplacer("approvers: 1", "approvers: 2, role: editor"),
 		"approved.yaml":  strings.NewReplacer(),
 	} {
 		data, err := os.ReadFile(filepath.Join("research", name))

@@ -9,12 +9,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rs/zerolog"
 
 	"sallyport/agent"
 	"sallyport/agent/embedded"
+	"sallyport/tools"
 	"sallyport/tools/bridge"
 	"sallyport/tools/grant"
 )
@@ -251,9 +253,21 @@ func (st *Stage) Begin(ctx context.Context) (agent.Run, bridge.Found, error) {
 	plan := st.Scenario.stagedPlan(st.Desk)
 	plan.Run = st.Run
 	for _, k := range st.Keys {
-		plan.Approvers = append(plan.Approvers, agent.Approver{Key: k.Public().String(), Scripted: st.scripted})
+		plan.Approvers = append(plan.Approvers, agent.Approver{Key: k.Public().String(), Scripted: st.scripted, Roles: rolesOf(st.Scenario.Config.Tools)})
 	}
 	return st.Host.Begin(ctx, plan)
+}
+
+// rolesOf are all roles that contracts ask for: the keys that are made for a stage
+// stand for everybody.
+func rolesOf(contracts []tools.Contract) []string {
+	var roles []string
+	for _, c := range contracts {
+		if c.Approval != nil && c.Approval.Role != "" && !slices.Contains(roles, c.Approval.Role) {
+			roles = append(roles, c.Approval.Role)
+		}
+	}
+	return roles
 }
 
 // Close closes the engine and the log.
