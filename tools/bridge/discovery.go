@@ -39,8 +39,9 @@ type Problem struct {
 	Reason tools.Reason // a fixed word
 	// Required says that no run may be begun: the server is not optional.
 	Required bool
-	// Detail is for the operator only: the end of what the server wrote to stderr, or
-	// the error of its start, made visible.
+	// Detail is for the operator only. Of a server: the end of what it wrote to stderr,
+	// or the error of its start, made visible. Of a tool: what to do about the reason,
+	// in fixed words, where there is more to say.
 	Detail string
 }
 
@@ -132,7 +133,7 @@ func (f *finder) server(srv tools.Server, a asking) {
 
 // tools builds every contracted tool first, since a write hangs on its read-back.
 func (f *finder) tools(registry *tools.Registry) {
-	reasons := map[string]tools.Reason{}
+	refused := map[string]error{}
 	for _, c := range registry.Contracts() {
 		list, answered := f.lists[c.Prefix()]
 		if !answered || c.Off() {
@@ -140,32 +141,39 @@ func (f *finder) tools(registry *tools.Registry) {
 		}
 		t, err := build(c, list)
 		if err != nil {
-			reasons[c.Name] = reasonOf(err)
+			refused[c.Name] = err
 			continue
 		}
 		f.built[c.Name] = t
 	}
 	for _, c := range registry.Contracts() {
-		reason := reasons[c.Name]
+		err := refused[c.Name]
 		t := f.built[c.Name]
 		if t != nil {
-			reason = f.settles(t)
+			err = f.settles(t)
 		}
-		if reason != "" {
-			f.found.Problems = append(f.found.Problems, Problem{Server: c.Prefix(), Tool: c.Name, Reason: reason})
-			continue
-		}
-		if t != nil {
+		switch {
+		case err != nil:
+			f.found.Problems = append(f.found.Problems, toolProblem(c, err))
+		case t != nil:
 			f.add(t)
 		}
 	}
 }
 
-// settles reports why a tool's read-back cannot be made; empty if it can, or if the
-// contract has none.
-func (f *finder) settles(t *tools.Tool) tools.Reason {
+func toolProblem(c tools.Contract, err error) Problem {
+	p := Problem{Server: c.Prefix(), Tool: c.Name, Reason: reasonOf(err)}
+	if text := err.Error(); text != string(p.Reason) {
+		p.Detail = text
+	}
+	return p
+}
+
+// settles reports why a tool's read-back cannot be made, as a [tools.Reason]; nil if it
+// can, or if the contract has none.
+func (f *finder) settles(t *tools.Tool) error {
 	if t.Contract.Settle == nil {
-		return ""
+		return nil
 	}
 	back := f.built[t.Contract.Settle.Tool]
 	if back == nil {
@@ -174,7 +182,7 @@ func (f *finder) settles(t *tools.Tool) tools.Reason {
 	if tools.CheckSettle(t, back) != nil {
 		return ReasonSettleArgument
 	}
-	return ""
+	return nil
 }
 
 func (f *finder) add(t *tools.Tool) {

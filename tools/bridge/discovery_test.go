@@ -214,6 +214,9 @@ func TestDiscover_QuarantinesOneTool(t *testing.T) {
 			if got := found.reasons()["s__find"]; got != tc.want {
 				t.Fatalf("%q, want %q", got, tc.want)
 			}
+			if tc.want == tools.SchemaKeyword && !strings.Contains(found.Problems[0].Detail, "keyword") {
+				t.Errorf("the operator is told %q", found.Problems[0].Detail)
+			}
 			if len(found.Missing()) != 0 {
 				t.Errorf("one bad tool keeps the run from starting: %v", found.Missing())
 			}
