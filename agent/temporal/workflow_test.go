@@ -56,7 +56,6 @@ func (f *flow) Commit(_ context.Context, c agent.Commit) error {
 	return nil
 }
 
-// runWorkflow is the workflow of one run.
 func runWorkflow(ctx workflow.Context, spec agent.Spec, actor string) error {
 	f := &flow{}
 	f.driver = agent.Driver{Log: f, Now: func() time.Time { return workflow.Now(ctx) }}
@@ -259,19 +258,20 @@ func (s story) workflow(t *testing.T) (journal pages) {
 
 // embedded plays the story by the clock and the decisions of the journal, and compares every byte.
 func (s story) embedded(t *testing.T, journal pages) {
-	var entries []agent.Entry
-	var rows []string
-	for e := range journal.Entries(t.Context()) {
+	entries, rows := []agent.Entry{}, []string{}
+	for e, err := range journal.Entries(t.Context()) {
+		must(t, err)
 		entries, rows = append(entries, e), append(rows, cmp.Or(string(e.Row), string(e.Kind)))
 	}
 	if got := strings.Join(rows, " "); got != s.rows {
 		t.Errorf("rows %s, want %s", got, s.rows)
 	}
-	var e *embedded.Engine
-	var err error
+	e, err := (*embedded.Engine)(nil), error(nil)
 	stored := func() (p pages) {
-		for entry := range e.Journal(t.Context(), "demo", 1, false) {
-			p = append(p, entry.Bytes())
+		for entry, err := range e.Journal(t.Context(), "demo", 1, false) {
+			if err == nil { // else the run is about to start
+				p = append(p, entry.Bytes())
+			}
 		}
 		return p
 	}
