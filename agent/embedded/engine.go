@@ -26,6 +26,11 @@ type Config struct {
 	// Report, if set, is told of each run that Serve without names had to set aside,
 	// from the goroutine that served it.
 	Report func(run string, err error)
+	// Door, if set, refuses decisions that today's configuration no longer allows: see
+	// [agent.Driver]. It is asked by the process that gives the verdict, which is the one
+	// that serves the run, else the one that delivers; so every process sets it alike. It
+	// is called by many goroutines at once.
+	Door func(agent.Run, agent.Decision) *agent.Refusal
 	// Crash, if set, is called at the points of [agent.Driver] and of this package,
 	// with their names; tests end the process there.
 	Crash func(point string)

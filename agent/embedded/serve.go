@@ -87,7 +87,7 @@ func outcome(ctx context.Context, errs []error) error {
 
 // driver is the loop over a journal.
 func (e *Engine) driver(l *log) *agent.Driver {
-	return &agent.Driver{Log: l, Now: e.config.Now, Crash: e.crash}
+	return &agent.Driver{Log: l, Now: e.config.Now, Door: e.config.Door, Crash: e.crash}
 }
 
 // serveLocked drives a run until it rests, and gives the lock back.
