@@ -109,17 +109,17 @@ func (f *flow) settle(ctx workflow.Context) error {
 	var said agent.Entry // its event only: what the codec has for a Result
 	err := f.future.Get(ctx, &said)
 	f.future = nil
-	if err != nil {
+	if lost := (*temporal.TimeoutError)(nil); errors.As(err, &lost) {
 		f.run, err = f.driver.Recover(context.Background(), f.run)
 		if err == nil && f.run.Open.Seq == f.effect.Seq {
 			err = workflow.Sleep(ctx, 10*time.Second)
 		}
 		return err
 	}
-	payload, err := said.Payload()
+	payload, wrong := said.Payload()
 	result, ok := payload.(agent.Result)
 	if !ok {
-		return fmt.Errorf("an activity returned %q, which is no result: %w", said.Event, err)
+		return fmt.Errorf("%s brought %q, which is no result: %w", f.effect.Kind, said.Event, errors.Join(err, wrong))
 	}
 	return f.take(agent.FromNode(f.effect, result, workflow.Now(ctx)))
 }
