@@ -41,8 +41,9 @@ const DefaultParallel = 64
 
 // The crash points of this package, besides those of [agent.Driver].
 const (
-	InCommit  = "in_commit" // in the transaction, all written, before COMMIT
-	Delivered = "delivered" // a delivery is in the inbox, without a verdict
+	InCommit    = "in_commit"    // in the transaction, all written, before COMMIT
+	InMigration = "in_migration" // in Open: a new schema is written, before COMMIT
+	Delivered   = "delivered"    // a delivery is in the inbox, without a verdict
 )
 
 // Engine is the [agent.Engine] on one state directory. Its methods may be called by
@@ -87,10 +88,10 @@ func Open(dir string, config Config) (*Engine, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, stateFile)
-	if err := prepareStore(path, turn); err != nil {
+	e := &Engine{config: config, dir: dir, topics: newTopics(), serving: newServing()}
+	if err := prepareStore(path, turn, e.crash); err != nil {
 		return nil, errors.Join(err, turn.close())
 	}
-	e := &Engine{config: config, dir: dir, topics: newTopics(), serving: newServing()}
 	e.closing, e.close = context.WithCancel(context.Background())
 	e.reads = openPool(path, readers)
 	e.writer = newWriter(path, turn, writerHooks{

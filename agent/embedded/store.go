@@ -140,7 +140,7 @@ func (b broken) Driver() driver.Driver                        { return nil }
 // prepareStore refuses a foreign or newer file, and creates or migrates ours. It
 // runs in this process's turn to write: two processes that create one state
 // directory at once do it one after the other.
-func prepareStore(path string, turn *turnstile) (err error) {
+func prepareStore(path string, turn *turnstile, crash func(point string)) (err error) {
 	// As SQLite does wherever it is built by configure: the times of the file need
 	// not be durable, its data and size do. Elsewhere the default stays.
 	_, _ = sqlite.Fdatasync(true)
@@ -152,7 +152,7 @@ func prepareStore(path string, turn *turnstile) (err error) {
 	if err != nil {
 		return err
 	}
-	return migrate(path, version)
+	return migrate(path, version, crash)
 }
 
 // inspect reads whose file it is, without changing a byte of it, and returns how many
@@ -196,19 +196,24 @@ func inspect(path string) (version int, err error) {
 	return version, nil
 }
 
-// migrate brings the file to the newest schema, in one transaction each.
-func migrate(path string, version int) (err error) {
+// migrate brings the file to the newest schema, in one transaction for each version: a
+// process that ends in the middle leaves the version before, whole.
+func migrate(path string, version int, crash func(point string)) (err error) {
 	settings := durable()
 	if version == 0 {
 		settings = creating()
 	}
 	db := open(path, 1, settings)
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer func() { err = errors.Join(err, db.Close()) }() // rolls back what is open
 	for ; version < len(migrations); version++ {
-		script := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT",
+		begin := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA application_id = %d; PRAGMA user_version = %d",
 			migrations[version], applicationID, version+1)
-		if _, err := db.Exec(script); err != nil {
-			return explain(path, "create the tables of", err)
+		if _, err := db.Exec(begin); err != nil {
+			return explain(path, fmt.Sprintf("bring to schema %d", version+1), err)
+		}
+		crash(InMigration)
+		if _, err := db.Exec("COMMIT"); err != nil {
+			return explain(path, fmt.Sprintf("bring to schema %d", version+1), err)
 		}
 	}
 	var vacuum int
