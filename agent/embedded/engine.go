@@ -44,6 +44,7 @@ const (
 	InCommit    = "in_commit"    // in the transaction, all written, before COMMIT
 	InMigration = "in_migration" // in Open: a new schema is written, before COMMIT
 	Delivered   = "delivered"    // a delivery is in the inbox, without a verdict
+	Erased      = "erased"       // an erasure is journaled, the files not yet cleaned
 )
 
 // Engine is the [agent.Engine] on one state directory. Its methods may be called by

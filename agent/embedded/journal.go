@@ -207,11 +207,17 @@ func (e *Engine) body(ctx context.Context, r row, ref agent.BodyRef) ([]byte, er
 	}
 	var data []byte
 	err = e.reads.QueryRowContext(ctx, "SELECT data FROM bodies WHERE run = ? AND sha256 = ?", r.num, sum).Scan(&data)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("body %s of run %s: %w", ref, r.id, agent.ErrNoBody)
-	}
-	if err != nil {
+	gone := errors.Is(err, sql.ErrNoRows)
+	if err != nil && !gone {
 		return nil, e.explainRead(ctx, err)
+	}
+	if gone || len(data) == 0 { // an erased body keeps its row, without content
+		if err := e.erasure(ctx, r, ref); err != nil {
+			return nil, err
+		}
+	}
+	if gone {
+		return nil, fmt.Errorf("body %s of run %s: %w", ref, r.id, agent.ErrNoBody)
 	}
 	if agent.NewBody(data).Ref != ref {
 		return nil, fmt.Errorf("%w: body %s of run %s: its bytes are not those that were hashed", agent.ErrIntegrity, ref, r.id)

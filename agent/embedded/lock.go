@@ -34,7 +34,7 @@ var errHeld = errors.New("the lock is held")
 // holder is who has, or had, a lock, and what for.
 type holder struct {
 	pid     int
-	serving bool // else it only gives a verdict, which takes milliseconds
+	serving bool // else it gives a verdict, erases or collects, which takes milliseconds
 }
 
 // String is the content of a lock file.
@@ -110,20 +110,20 @@ func (l *runLock) release() {
 	_ = l.file.Close() // drops the lock
 }
 
-// Waiting for a lock that is held for a verdict only.
+// Waiting for a lock that is held for a moment only.
 const (
 	lockPoll  = 5 * time.Millisecond
 	lockGrace = 10 * time.Second
 )
 
-// lockToServe takes the lock of a run in order to serve it. A process that gives a
-// verdict is waited for; one that serves the run is named, once it was seen twice: a
-// lock file may still show the holder before.
-func (e *Engine) lockToServe(ctx context.Context, run string) (*runLock, error) {
+// lockFor takes the lock of a run, in order to serve it or for a moment. A process
+// that has it for a moment is waited for; one that serves the run is named, once it was
+// seen twice: a lock file may still show the holder before.
+func (e *Engine) lockFor(ctx context.Context, run string, serving bool) (*runLock, error) {
 	path := e.lockPath(run)
 	var seen holder
 	for deadline := time.Now().Add(lockGrace); ; {
-		l, err := takeLock(path, holder{os.Getpid(), true})
+		l, err := takeLock(path, holder{os.Getpid(), serving})
 		if !errors.Is(err, errHeld) {
 			return l, err
 		}

@@ -1,9 +1,11 @@
 package embedded_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,6 +63,9 @@ func TestTwoProcesses_OneServesTheOtherIsToldWho(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), fmt.Sprint(winner.cmd.Process.Pid)) {
 		t.Errorf("the message does not name the process: %v", err)
+	}
+	if err := e.Erase(t.Context(), "r", enginetest.Task.Ref, "anna"); !errors.Is(err, agent.ErrServed) {
+		t.Errorf("to erase meanwhile: %v, want ErrServed", err)
 	}
 
 	if err := winner.stdin.Close(); err != nil {
@@ -309,4 +314,59 @@ func TestOpen_ManyProcessesCreateOneStateDirectory(t *testing.T) {
 			t.Errorf("a process that opened a new state directory said %q: %v", got, c.err)
 		}
 	}
+}
+
+// A process that is killed between the entry and the cleaning of the files leaves what
+// another finishes, without a second entry.
+func TestErase_FinishesWhatAKilledProcessLeft(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	e := open(t, dir, embedded.Config{})
+	begin(t, e, "r")
+	serve(t, e, &enginetest.World{}, nil, "r")
+	cmd := command("erase", dir, "r", "child")
+	cmd.Env = append(cmd.Env, crashVariable+"=2") // in_commit, then erased
+	c := spawn(t, cmd)
+	if rest := c.rest(); len(rest) > 0 || c.wait() == nil {
+		t.Fatalf("the child was not killed, and said %q", rest)
+	}
+	onDisk := func() (found bool) {
+		for _, name := range []string{"state.db", "state.db-wal"} {
+			data, err := exec.Command("cat", filepath.Join(dir, name)).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = found || bytes.Contains(data, enginetest.Task.Data)
+		}
+		return found
+	}
+	if !onDisk() {
+		t.Fatal("the case needs bytes that are still in the files")
+	}
+	spawn(t, command("erase", dir, "r", "second")).expect("erased")
+	if onDisk() {
+		t.Error("the bytes are still in the files")
+	}
+	if got := kinds(t, e, "r"); !slices.Equal(got, []string{"started", "answered", "erased"}) {
+		t.Errorf("the journal says %v", got)
+	}
+	var gone *embedded.ErasedError
+	if _, err := e.Body(t.Context(), "r", enginetest.Task.Ref); !errors.As(err, &gone) || gone.By != "child" {
+		t.Errorf("Body: %v, want that it was erased by the child", err)
+	}
+}
+
+func init() { verbs["erase"] = eraseTask }
+
+// eraseTask erases the task of a run. Arguments: state, run, actor.
+func eraseTask(ctx context.Context, args []string) (err error) {
+	e, err := embedded.Open(args[0], embedded.Config{Crash: crashing()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if err := e.Erase(ctx, args[1], enginetest.Task.Ref, args[2]); err != nil {
+		return err
+	}
+	fmt.Println("erased")
+	return nil
 }

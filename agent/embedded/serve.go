@@ -58,7 +58,7 @@ func (e *Engine) serveNamed(ctx context.Context, ids []string, open func(agent.R
 	var wg sync.WaitGroup
 	for i, id := range ids {
 		wg.Go(func() {
-			lock, err := e.lockToServe(ctx, id)
+			lock, err := e.lockFor(ctx, id, true)
 			if err == nil {
 				err = e.serveLocked(ctx, lock, id, open)
 			}

@@ -52,6 +52,7 @@ func durable() url.Values {
 	return url.Values{"_pragma": {
 		"trusted_schema(0)", "synchronous(full)",
 		"fullfsync(1)", "checkpoint_fullfsync(1)", // macOS: fsync alone leaves data in the drive's cache
+		"secure_delete(1)", // what is deleted is overwritten: see Erase
 		"journal_size_limit(67108864)",
 	}}
 }
@@ -66,10 +67,12 @@ func creating() url.Values {
 
 var promises = map[string]string{
 	"journal_mode": "wal", "synchronous": "2", "fullfsync": "1", "checkpoint_fullfsync": "1",
+	"secure_delete": "1",
 }
 
 // connector opens connections and asserts the promises on each: a build or a file
-// that does not keep them is refused at open, not found out after a power cut.
+// that does not keep them is refused at open, not found out after a power cut or an
+// erasure.
 type connector struct {
 	driver.Connector
 	path string

@@ -117,6 +117,7 @@ func TestConnections_AreDurableOrRefused(t *testing.T) {
 	}
 	for setting, broken := range map[string]string{
 		"synchronous": "synchronous(normal)", "fullfsync": "fullfsync(0)", "checkpoint_fullfsync": "checkpoint_fullfsync(0)",
+		"secure_delete": "secure_delete(0)",
 	} {
 		settings := durable()
 		settings["_pragma"] = append(slices.DeleteFunc(settings["_pragma"], func(p string) bool { return strings.HasPrefix(p, setting+"(") }), broken)
@@ -141,7 +142,7 @@ func TestConnections_RefuseAnotherJournalMode(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	inner, err := sqlite.NewConnector(dsn(path, url.Values{"_pragma": {"synchronous(full)", "fullfsync(1)", "checkpoint_fullfsync(1)"}}))
+	inner, err := sqlite.NewConnector(dsn(path, url.Values{"_pragma": {"synchronous(full)", "fullfsync(1)", "checkpoint_fullfsync(1)", "secure_delete(1)"}}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -209,6 +209,25 @@ func (w *writer) transact(batch []*write) (errs []error, retry bool) {
 	return errs, false
 }
 
+// maintain uses the connection outside of a transaction, in this process's turn to
+// write.
+func (w *writer) maintain(doing string, do func(*transaction) error) (err error) {
+	w.baton <- struct{}{}
+	defer func() { <-w.baton }()
+	if err := w.turn.enter(); err != nil {
+		return err
+	}
+	defer func() { _ = w.turn.leave() }() // fails only on a closed file
+	err = w.connect()
+	if err == nil {
+		err = do(w.tx)
+	}
+	if err != nil {
+		w.disconnect()
+	}
+	return explain(w.path, doing, err)
+}
+
 // connect opens the one connection, if it is not open.
 func (w *writer) connect() error {
 	if w.tx != nil {
