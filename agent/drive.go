@@ -64,7 +64,7 @@ func (d *Driver) Recover(ctx context.Context, run Run) (Run, error) {
 	switch {
 	case run.Open == nil || run.State.Final() || run.Open.Kind == Present:
 		return run, nil
-	case run.Open.Kind == Send && run.tool().Risk.Writes():
+	case !run.repeatable():
 		out := Returned{Outcome: Outcome{Status: StatusResultUnknown, Class: ClassProtocolError, Reason: ReasonCrashed, Sent: true}}
 		return d.take(ctx, run, FromNode(run.Open.Effect, out, d.at(run)), Commit{})
 	case !run.Open.Released:

@@ -88,8 +88,8 @@ func Advance(run Run, ev Event) (Run, Entry, error) {
 // Attempt makes the entry that says that the open effect is performed again. The
 // time until then was not work: it does not count against the budget.
 func Attempt(run Run, at time.Time) (Run, Entry, error) {
-	if run.Open == nil {
-		return run, Entry{}, refuse(CodeStale, "no effect is open")
+	if !run.repeatable() {
+		return run, Entry{}, refuse(CodeStale, "no effect is open that may be repeated")
 	}
 	e := frame(run, EntryAttempt, stamp(at))
 	e.Effect = run.Open.Seq

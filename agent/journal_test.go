@@ -167,6 +167,26 @@ func TestReplay_FindsEveryBreak(t *testing.T) {
 	}
 }
 
+// TestAttempt_NeverAtTheSendOfAWrite: what may have written is not done again.
+func TestAttempt_NeverAtTheSendOfAWrite(t *testing.T) {
+	tr := upToSend(t)
+	if _, _, err := agent.Attempt(tr.run, tr.now); err == nil {
+		t.Error("an attempt at the Send of a write was recorded")
+	}
+}
+
+// TestStep_RefusesImpossibleUsage: no provider gives tokens back.
+func TestStep_RefusesImpossibleUsage(t *testing.T) {
+	for _, u := range []agent.Usage{{Input: -1}, {Output: -1}, {Input: 1 << 62}} {
+		tr := begin(t, enginetest.Spec("r"))
+		turned := proposes(enginetest.ToolRead)
+		turned.Usage = u
+		if _, _, err := agent.Step(tr.run, agent.FromNode(tr.run.Open.Effect, turned, tr.now)); err == nil {
+			t.Errorf("usage %+v was taken", u)
+		}
+	}
+}
+
 // TestReplay_RefusesWhatIsNewer: by name, not as damage.
 func TestReplay_RefusesWhatIsNewer(t *testing.T) {
 	tr := story(t)

@@ -38,15 +38,20 @@ func Apply(run Run, e Entry) (Run, error) {
 	case e.Time.Before(run.Time):
 		return run, broken("it is earlier than the entry before it")
 	}
+	if e.Kind != EntryEvent && (e.Row != "" || e.State != "" || e.Effects != nil) {
+		return run, broken("kind %s moves no run", e.Kind)
+	}
 	switch e.Kind {
 	case EntryEvent:
 		return applyEvent(run, e, broken)
 	case EntryAttempt:
-		if run.Open == nil || run.Open.Seq != e.Effect {
-			return run, broken("an attempt at an effect that is not open")
+		if !run.repeatable() || run.Open.Seq != e.Effect {
+			return run, broken("an attempt at an effect that is not open, or must not be repeated")
 		}
 	case EntryNoted:
-		run.Noted++
+		if run.Noted++; run.Noted > MaxNoted {
+			return run, broken("more than %d notes", MaxNoted)
+		}
 	case EntryErased:
 	default:
 		return run, broken("unknown kind %q", e.Kind)

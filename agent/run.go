@@ -206,6 +206,12 @@ func (r *Run) tool() Tool {
 // Startable reports whether the open effect may start now or at its After.
 func (r *Run) Startable() bool { return r.Open != nil && r.Open.Released }
 
+// repeatable reports whether the open effect may be performed again: all but the Send
+// of a write.
+func (r *Run) repeatable() bool {
+	return r.Open != nil && !(r.Open.Kind == Send && r.tool().Risk.Writes())
+}
+
 // Rests reports whether nothing happens to the run until somebody outside speaks or
 // a deadline passes.
 func (r *Run) Rests() bool {

@@ -193,7 +193,9 @@ func (s *stepper) turned(t Turned) (Row, error) {
 			return "", refuse(CodeInvalid, "a proposal names a tool that the run does not expose")
 		}
 	}
-	s.spend(t.Usage)
+	if err := s.spend(t.Usage); err != nil {
+		return "", err
+	}
 	s.run.Unreached = 0
 	s.say(t.Message)
 	if len(t.Calls) == 0 {
@@ -209,7 +211,9 @@ func (s *stepper) turned(t Turned) (Row, error) {
 }
 
 func (s *stepper) turnRefused(t TurnRefused) (Row, error) {
-	s.spend(t.Usage)
+	if err := s.spend(t.Usage); err != nil {
+		return "", err
+	}
 	s.run.Unreached = 0
 	s.say(t.Message)
 	if over := s.overTurn(); over != "" {
@@ -229,9 +233,14 @@ func (s *stepper) unreached(u Unreached) (Row, error) {
 	return RowModelUnreached, nil
 }
 
-func (s *stepper) spend(u Usage) {
+func (s *stepper) spend(u Usage) error {
+	const most = 1 << 40
+	if u.Input < 0 || u.Output < 0 || u.Input > most || u.Output > most {
+		return refuse(CodeInvalid, "a turn of %d and %d tokens", u.Input, u.Output)
+	}
 	s.run.Used.Turns++
 	s.run.Used.Tokens += u.Input + u.Output
+	return nil
 }
 
 // overTurn names the budget that another turn of the model would exceed.
