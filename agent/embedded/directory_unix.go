@@ -3,6 +3,7 @@
 package embedded
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -16,3 +17,12 @@ func mine(info fs.FileInfo) bool {
 
 // writable reports whether its group or everybody may write to the file.
 func writable(info fs.FileInfo) bool { return info.Mode().Perm()&0o022 != 0 }
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -18,7 +18,10 @@ import (
 	"sallyport/agent/enginetest"
 )
 
-func init() { verbs["limited"] = limited }
+func init() {
+	verbs["limited"] = limited
+	verbs["limited backup"] = limitedBackup
+}
 
 // readings is a script of reads only: nobody is asked.
 var readings = enginetest.Script{{enginetest.ToolRead, enginetest.ToolRead}, {enginetest.ToolRead}}
@@ -91,6 +94,43 @@ func TestFull_AnAppendThatFailsPerformsNothing(t *testing.T) {
 		serve(t, e, &enginetest.World{}, readings, "r")
 		if run := replayed(t, e, "r"); run.State != agent.StateCompleted || run.Used.Calls != 3 {
 			t.Errorf("size +%d: with room again the run is in %s after %d calls", size, run.State, run.Used.Calls)
+		}
+	}
+}
+
+// limitedBackup writes a backup while no file may grow beyond a size. Arguments: state,
+// file, size.
+func limitedBackup(ctx context.Context, args []string) (err error) {
+	e, err := embedded.Open(args[0], embedded.Config{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	size, err := strconv.ParseUint(args[2], 10, 64)
+	if err != nil {
+		return err
+	}
+	signal.Ignore(unix.SIGXFSZ)
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: size}); err != nil {
+		return err
+	}
+	err = e.Backup(ctx, args[1])
+	var store *embedded.StoreError
+	if errors.As(err, &store) && strings.HasPrefix(store.Path, filepath.Dir(args[1])) {
+		fmt.Println("store")
+		return nil
+	}
+	return err
+}
+
+// A backup that finds no room says where, and leaves nothing behind.
+func TestFull_ABackupThatFailsLeavesNothing(t *testing.T) {
+	dir, out := filepath.Join(t.TempDir(), "state"), t.TempDir()
+	begin(t, open(t, dir, embedded.Config{}), "r")
+	for size := 0; size <= 40<<10; size += 8 << 10 {
+		spawn(t, command("limited backup", dir, filepath.Join(out, "b"), fmt.Sprint(size))).expect("store")
+		if got := content(t, out); len(got) != 0 {
+			t.Errorf("size %d: left behind: %q", size, got)
 		}
 	}
 }
