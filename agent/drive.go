@@ -83,6 +83,12 @@ func (d *Driver) Recover(ctx context.Context, run Run) (Run, error) {
 func (d *Driver) Drive(ctx context.Context, run Run) (_ Run, err error) {
 	w := &work{driver: d, run: run, done: make(chan performed, 1)}
 	defer func() { err = errors.Join(err, w.close()) }()
+	// What came due while nobody drove comes first: an expired candidate is not shown.
+	if due, ok := run.Due(); ok && !d.Now().Before(due) {
+		if err := w.tick(context.WithoutCancel(ctx)); err != nil {
+			return w.run, err
+		}
+	}
 	for {
 		if err := w.inbox(ctx); err != nil {
 			return w.run, err

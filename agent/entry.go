@@ -62,6 +62,9 @@ func (e *Entry) Hash() string { return e.hash }
 // Advance steps a run and makes the entry that records it: what an engine appends
 // before it performs anything. The new run's Head is the entry's hash.
 func Advance(run Run, ev Event) (Run, Entry, error) {
+	if run.State == StateNone {
+		run.Version = Version
+	}
 	next, row, err := step(run, ev)
 	if err != nil {
 		return run, Entry{}, err
@@ -134,7 +137,7 @@ func record(run Run, e Entry) (Run, Entry, error) {
 }
 
 func frame(run Run, kind EntryKind, at time.Time) Entry {
-	return Entry{Version: Version, Run: run.ID, Seq: run.Seq + 1, Time: at, Kind: kind, Prev: run.Head}
+	return Entry{Version: run.Version, Run: run.ID, Seq: run.Seq + 1, Time: at, Kind: kind, Prev: run.Head}
 }
 
 // spoken is the frame of an entry that records an event.

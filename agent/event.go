@@ -88,6 +88,7 @@ func (Spec) kind() Kind { return KindStart }
 
 // Begin is the door of the operator who starts a run.
 func Begin(spec Spec, actor string, at time.Time) Event {
+	spec = spec.whole()
 	return Event{time: stamp(at), origin: door(spec), actor: actor, body: spec}
 }
 

@@ -28,7 +28,12 @@ func Apply(run Run, e Entry) (Run, error) {
 	broken := func(format string, args ...any) error {
 		return fmt.Errorf("%w: run %s, entry %d: %s", ErrIntegrity, e.Run, e.Seq, fmt.Sprintf(format, args...))
 	}
+	if run.Seq == 0 {
+		run.Version = e.Version
+	}
 	switch {
+	case e.Version != run.Version:
+		return run, broken("format %d in a run of format %d", e.Version, run.Version)
 	case e.Seq != run.Seq+1:
 		return run, broken("it follows entry %d", run.Seq)
 	case e.Prev != run.Head:

@@ -94,11 +94,14 @@ type Used struct {
 // Run is the state of a run after some entry of its journal. It is a value: Step
 // returns a new one and never writes through what it was given.
 type Run struct {
-	ID   string
-	Seq  int64     // of the last entry; the first is 1
-	Head string    // hash of the last entry
-	Time time.Time // of the last entry
-	Spec Spec
+	ID string
+	// Version is the journal format of the run's entries: its first entry's, so that a
+	// newer program goes on in the form that it finds.
+	Version int
+	Seq     int64     // of the last entry; the first is 1
+	Head    string    // hash of the last entry
+	Time    time.Time // of the last entry
+	Spec    Spec
 	// Operator is who began the run, by the name that the engine's caller gave.
 	Operator string
 	// Budget is the Spec's, raised by extensions.

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 
 	"sallyport/tools/grant"
@@ -12,8 +14,8 @@ func (s *Spec) Check() error {
 	if err := CheckRunID(s.Run); err != nil {
 		return err
 	}
-	if s.Rules != Rules {
-		return fmt.Errorf("rules version %d, this is version %d", s.Rules, Rules)
+	if s.Rules < 0 || s.Rules > Rules {
+		return fmt.Errorf("rules version %d, this program knows 0 to %d", s.Rules, Rules)
 	}
 	if s.Task.IsZero() {
 		return fmt.Errorf("no task")
@@ -28,6 +30,22 @@ func (s *Spec) Check() error {
 		return err
 	}
 	return s.checkTools()
+}
+
+// Equal reports whether two specs begin the same run: whether a journal would keep the
+// same of both.
+func (s Spec) Equal(o Spec) bool {
+	one, err1 := json.Marshal(s.whole())
+	two, err2 := json.Marshal(o.whole())
+	return err1 == nil && err2 == nil && bytes.Equal(one, two)
+}
+
+// whole gives the spec the empty lists that it lacks: the wire form has no null.
+func (s Spec) whole() Spec {
+	s.Tools = append([]Tool{}, s.Tools...)
+	s.Servers = append([]Server{}, s.Servers...)
+	s.Approvers = append([]Approver{}, s.Approvers...)
+	return s
 }
 
 func (b Budget) sane() bool {

@@ -263,7 +263,7 @@ func TestCheck_NamesEveryBreak(t *testing.T) {
 		{"a write that is attempted again", func(t *testing.T) (*desk, int64) {
 			d := granted(t)
 			d.node(d.checked())
-			d.attempt() // Replay has nothing against it
+			d.attemptAs(enginetest.ToolRead)
 			return d, 7
 		}, audit.BreakEffect},
 		{"a forged refusal", func(t *testing.T) (*desk, int64) {

@@ -99,6 +99,21 @@ func (d *desk) attempt() {
 	d.run, d.entries = run, append(d.entries, entry)
 }
 
+// attemptAs records an attempt at the open effect by an engine that takes the call for
+// one of another tool.
+func (d *desk) attemptAs(tool string) {
+	d.t.Helper()
+	mistaken, call := d.run, *d.run.Call
+	call.Proposal.Tool = tool
+	mistaken.Call = &call
+	run, entry, err := agent.Attempt(mistaken, d.tick())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	run.Call = d.run.Call
+	d.run, d.entries = run, append(d.entries, entry)
+}
+
 // proposes is a turn that calls the tools.
 func (d *desk) proposes(tools ...string) agent.Turned {
 	turned := agent.Turned{Message: d.store(fmt.Sprint("turn ", len(d.entries))), Usage: agent.Usage{Input: 100, Output: 10}}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -57,7 +56,7 @@ func (m *Memory) Start(_ context.Context, spec agent.Spec, actor string, bodies 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r, ok := m.runs[spec.Run]; ok {
-		if !reflect.DeepEqual(r.run.Spec, spec) {
+		if !r.run.Spec.Equal(spec) {
 			return agent.Run{}, fmt.Errorf("start run %s: %w", spec.Run, agent.ErrExists)
 		}
 		return r.run, nil

@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		"AWriteWaitsIsGrantedAndSentOnce":         writes,
 		"ADestructiveCallNeedsTwoKeys":            destroys,
 		"ARefusalIsTerminalForTheCandidate":       refuses,
+		"AnExpiredCandidateIsNotShownAgain":       expires,
 		"ADeliveryKeyHasOneVerdict":               deliverTwice,
 		"ForgedDecisionsAreNotedAndChangeNothing": forged,
 		"APausedRunStartsNothing":                 pauses,
@@ -126,6 +127,11 @@ func startTwice(t *testing.T, h Harness) {
 	if _, err := h.Start(t.Context(), other, "tester", nil); !errors.Is(err, agent.ErrExists) {
 		t.Errorf("start with another spec: %v, want ErrExists", err)
 	}
+	bare := Spec("bare")
+	bare.Tools, bare.Servers, bare.Approvers = nil, nil, nil
+	h.begin(t, bare)
+	h.begin(t, bare)
+	in(t, h.serve(t, "bare", &World{}, nil), agent.StateCompleted)
 	bad := Spec("Not-A-Run")
 	if _, err := h.Start(t.Context(), bad, "tester", nil); err == nil {
 		t.Errorf("a run id with capitals was accepted")
@@ -194,6 +200,29 @@ func refuses(t *testing.T, h Harness) {
 	in(t, h.serve(t, "n", w, script), agent.StateCompleted)
 	if w.TotalSent() != 1 {
 		t.Errorf("sent %d, want the read only", w.TotalSent())
+	}
+}
+
+func expires(t *testing.T, h Harness) {
+	spec := Spec("e")
+	for i := range spec.Tools {
+		if spec.Tools[i].Approvers > 0 {
+			spec.Tools[i].Expires = 1
+		}
+	}
+	h.begin(t, spec)
+	shown := 0
+	w := &World{Presenting: func() { shown++ }}
+	script := Script{{ToolWrite}}
+	run := h.serve(t, "e", w, script)
+	in(t, run, agent.StateAwaitingApproval)
+	for h.Now().Before(run.Deadline) {
+		time.Sleep(time.Until(run.Deadline)) // the engine's clock is its own
+	}
+	h.refused(t, "e", Sign(run, "alice", h.Now()), "", agent.CodeLate)
+	in(t, h.serve(t, "e", w, script), agent.StateCompleted)
+	if shown != 1 || w.TotalSent() != 0 {
+		t.Errorf("shown %d times, sent %d; want 1, 0", shown, w.TotalSent())
 	}
 }
 

@@ -36,6 +36,8 @@ type World struct {
 	Asking func(ctx context.Context) error
 	// Preparing, if set, is called before Prepare returns.
 	Preparing func()
+	// Presenting, if set, is called when a candidate is shown.
+	Presenting func()
 	// Blind makes read-backs find nothing out.
 	Blind bool
 	// Now is the clock of Prepare; nil is time.Now.
@@ -98,6 +100,9 @@ func (n *nodes) Perform(ctx context.Context, t agent.Task) (agent.Report, error)
 	case agent.Verify:
 		return n.verify(t)
 	case agent.Present:
+		if n.world.Presenting != nil {
+			n.world.Presenting()
+		}
 		return agent.Report{}, nil
 	}
 	return agent.Report{}, fmt.Errorf("unknown effect %q", t.Effect.Kind)
