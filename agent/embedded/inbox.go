@@ -68,6 +68,14 @@ func (e *Engine) post(ctx context.Context, r row, d agent.Delivery) error {
 }
 
 func (t *transaction) post(r row, d agent.Delivery, raw []byte) error {
+	// The run may have been collected since it was found, and another have its number.
+	var id string
+	if err := t.scan("SELECT id FROM runs WHERE num = ?", []any{r.num}, &id); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if id != r.id {
+		return fmt.Errorf("run %q: %w", r.id, agent.ErrNoRun)
+	}
 	n, err := t.exec("INSERT INTO inbox (run, key, delivery) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", r.num, d.Key, raw)
 	if err != nil || n == 0 {
 		return err
@@ -135,6 +143,9 @@ func (e *Engine) answer(ctx context.Context, r row, key string) (agent.Verdict, 
 func (e *Engine) given(ctx context.Context, r row, key string) (v agent.Verdict, ok bool, err error) {
 	var raw []byte
 	err = e.reads.QueryRowContext(ctx, "SELECT verdict FROM inbox WHERE run = ? AND key = ?", r.num, key).Scan(&raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return v, false, fmt.Errorf("run %q: it was collected: %w", r.id, agent.ErrNoRun)
+	}
 	if err != nil {
 		return v, false, e.explainRead(ctx, err)
 	}

@@ -73,7 +73,8 @@ func (e *Engine) load(ctx context.Context, id string) (loaded, error) {
 }
 
 // entries yields the entries of a run from one sequence to another, checked against
-// their stored hashes. A missing one ends it, as a break.
+// their stored hashes. A missing one ends it, as a break, unless the run was collected
+// meanwhile.
 func (e *Engine) entries(ctx context.Context, r row, from, to int64) iter.Seq2[agent.Entry, error] {
 	return func(yield func(agent.Entry, error) bool) {
 		for seq := max(from, 1); seq <= to; {
@@ -84,6 +85,9 @@ func (e *Engine) entries(ctx context.Context, r row, from, to int64) iter.Seq2[a
 				}
 			}
 			if err != nil {
+				if now, gone := e.find(ctx, r.id); errors.Is(gone, agent.ErrNoRun) || gone == nil && now.num != r.num {
+					err = fmt.Errorf("run %q: it was collected: %w", r.id, agent.ErrNoRun)
+				}
 				yield(agent.Entry{}, err)
 				return
 			}

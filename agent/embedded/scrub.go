@@ -88,6 +88,12 @@ func (t *transaction) checkpoint() error {
 	return nil
 }
 
+// settle moves what it can of the write-ahead log into the file, waiting for nobody.
+func (t *transaction) settle() error {
+	var busy, frames, moved int64
+	return t.scan("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &frames, &moved)
+}
+
 // clean reports whether the pages that hold content hold nothing besides what is stored.
 func (e *Engine) clean(ctx context.Context) (_ bool, err error) {
 	rows, err := e.reads.QueryContext(ctx, `SELECT p.data FROM dbstat s JOIN sqlite_dbpage p ON p.pgno = s.pageno
