@@ -83,7 +83,7 @@ var homes = []home{
 	{
 		prefix: "github.com/modelcontextprotocol/go-sdk",
 		in:     []string{"tools/bridge", "tools/calcserver", "tools/docserver", "tools/stdio", "tools/stdio/*"},
-		tests:  []string{"cmd/sallyport"},
+		tests:  []string{"cmd/sallyport", "scenarios"},
 	},
 	{prefix: "github.com/openai/openai-go", in: []string{"nodes/llm/*"}},
 	{prefix: "github.com/rogpeppe/go-internal", tests: []string{"cmd/sallyport", "scenarios"}},

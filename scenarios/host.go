@@ -23,6 +23,9 @@ type Host struct {
 	StateDir string
 	// Self is the path of the executable that builtin servers are started from.
 	Self string
+	// Model, if set, answers in place of the setup's script. It may serve many runs at
+	// once; it is asked for again when a run is resumed.
+	Model func(agent.Run) nodes.Model
 	// Actor names the operator in first entries.
 	Actor string
 	// Log takes one line per step of a call (SPEC C3).
@@ -159,14 +162,20 @@ func (h *Host) nodes(ctx context.Context, run agent.Run) (agent.Nodes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the bridge of run %s: %w", run.ID, err)
 	}
-	script := s.Script
 	return nodes.New(nodes.Config{
-		Model: &script, Bridge: crossing{b}, System: s.System, Log: h.Log, Now: h.Now,
+		Model: h.model(run, s), Bridge: crossing{b}, System: s.System, Log: h.Log, Now: h.Now,
 		Derived: func(tool string) bool {
 			c, _ := s.Contract(tool)
 			return c.Result != tools.ResultStatus
 		},
 	}), nil
+}
+
+func (h *Host) model(run agent.Run, s Setup) nodes.Model {
+	if h.Model != nil {
+		return h.Model(run)
+	}
+	return &s.Script
 }
 
 func (h *Host) bridge(s Setup, approvers []agent.Approver) bridge.Config {

@@ -12,6 +12,9 @@ import (
 // The test binary is also the executable that builtin servers are started from, as
 // `mcp docs --config FILE` and `mcp calc`.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "shelf" {
+		serveShelf()
+	}
 	if len(os.Args) > 2 && os.Args[1] == "mcp" {
 		switch os.Args[2] {
 		case "docs":
