@@ -38,6 +38,8 @@ type Config struct {
 	Keys     []agent.Approver `yaml:"-" json:"keys"`
 	Budget   agent.Budget     `yaml:"-" json:"budget"`
 	Warnings []Diagnostic     `yaml:"-" json:"-"`
+
+	file *File // to place what is found later
 }
 
 // Workspace is the folder that runs work in.
@@ -163,10 +165,14 @@ func parse(name, abs string, data []byte, user *User, keys bool) (*Config, error
 	if err := f.Decode(c); err != nil {
 		return nil, err
 	}
-	c.File = abs
+	c.File, c.file = abs, f
 	c.workspace()
 	problems := tools.Validate(c.Servers, c.Tools)
 	problems = append(problems, c.widens(user)...)
+	if f.Root().Has("approvers") && len(c.Approvers) == 0 {
+		problems = append(problems, tools.Problem{Path: []string{"approvers"}, Message: "the list is empty, so that nobody could approve: " +
+			"name keys of yours (`sallyport keys list`), or remove the key to let all of them"})
+	}
 	if keys {
 		problems = append(problems, c.narrow(user)...)
 	}
@@ -178,6 +184,11 @@ func parse(name, abs string, data []byte, user *User, keys bool) (*Config, error
 	c.Tools = tools.Resolve(c.Tools)
 	return c, nil
 }
+
+// Problems puts what was found about the configuration after it was loaded, such as at
+// the discovery of its tools, at its place in the file. The error is an [*Error]; nil
+// if there are no problems.
+func (c *Config) Problems(problems []tools.Problem) error { return c.file.Problems(problems) }
 
 // workspace fills in what builtin docs servers leave out.
 func (c *Config) workspace() {

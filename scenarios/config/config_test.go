@@ -260,6 +260,35 @@ func TestLoadUser_WrongFiles(t *testing.T) {
 	}
 }
 
+// A relative home would be another folder wherever we are started.
+func TestUserDir_RefusesARelativeHome(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", "")
+	t.Setenv("XDG_STATE_HOME", "elsewhere") // a relative one is ignored
+	for home, ok := range map[string]bool{"/home/ann": true, "home/ann": false, "": false} {
+		t.Setenv("HOME", home)
+		for _, find := range []func() (string, error){UserDir, StateDir} {
+			if dir, err := find(); (err == nil) != ok {
+				t.Errorf("HOME %q: %q, %v", home, dir, err)
+			}
+		}
+	}
+}
+
+// What the discovery of tools finds has its place in the file too.
+func TestConfig_PlacesWhatIsFoundLater(t *testing.T) {
+	c, err := Parse("sallyport.yaml", []byte("servers: {calc: {builtin: calc}}\ntools:\n  calc__add: {owner: me, risk: read, output: none}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Problems([]tools.Problem{{Path: []string{"tools", "calc__add"}, Message: "what it is"}})
+	if err == nil || !strings.HasPrefix(err.Error(), "sallyport.yaml:3:3: tools.calc__add: what it is\n") {
+		t.Errorf("%v", err)
+	}
+	if err := c.Problems(nil); err != nil {
+		t.Errorf("nothing was found: %v", err)
+	}
+}
+
 func TestFind(t *testing.T) {
 	root := t.TempDir()
 	outside := write(t, filepath.Join(root, FileName), calc)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -235,9 +236,25 @@ func (t *tree) remedy(want string) string {
 	case want == truth.String() && t.kind == text && slices.Contains([]string{"no", "off", "False", "false"}, t.text):
 		return "write false"
 	case (want == whole.String() || want == fraction.String()) && t.kind == text:
-		if _, err := strconv.ParseFloat(t.text, 64); err == nil {
-			return "write it without quotes"
-		}
+		return t.asNumber()
+	case want == whole.String() && t.kind == fraction:
+		return t.asNumber()
+	}
+	return ""
+}
+
+// asNumber says how to write what is nearly a number. YAML takes a plain 1e3, and one
+// with too many digits, for a text.
+func (t *tree) asNumber() string {
+	n, err := strconv.ParseFloat(t.text, 64)
+	const exact = 1 << 53
+	switch {
+	case t.quoted && err == nil:
+		return "write it without quotes"
+	case math.Abs(n) >= exact:
+		return "the number is too large"
+	case err == nil && n == math.Trunc(n):
+		return "write its digits: " + strconv.FormatInt(int64(n), 10)
 	}
 	return ""
 }

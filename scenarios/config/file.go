@@ -24,6 +24,9 @@ const (
 	maxDiagnostics = 50
 )
 
+// byteOrderMark is what some editors put before the first character.
+const byteOrderMark = "\ufeff"
+
 // File is a YAML file that has been read but not yet decoded. It knows where
 // everything stands.
 type File struct {
@@ -55,6 +58,7 @@ type tree struct {
 	kind    kind
 	at      Position
 	text    string // of a scalar, quotes undone
+	quoted  bool   // a text that was in quotes
 	number  any    // int64 or uint64 of a whole number, float64 of a fraction
 	truth   bool
 	items   []*tree
@@ -85,6 +89,8 @@ func ParseFile(name string, data []byte) (*File, error) {
 		return nil, f.whole("the file has %d bytes, more than %d", len(data), MaxFile)
 	case !utf8.Valid(data):
 		return nil, f.whole("the file is not UTF-8 text")
+	case strings.HasPrefix(f.lines[0], byteOrderMark):
+		return nil, diagnose([]Diagnostic{f.at(Position{1, 1}, "the file begins with a byte order mark", "save it as UTF-8 without BOM")})
 	}
 	if d, deep := f.tooDeep(string(data)); deep {
 		return nil, diagnose([]Diagnostic{d})
@@ -225,6 +231,7 @@ func (r *treeReader) node(n ast.Node) *tree {
 	case *ast.NullNode:
 	case *ast.StringNode:
 		t.kind, t.text = text, n.Value
+		t.quoted = n.Token != nil && (n.Token.Type == token.DoubleQuoteType || n.Token.Type == token.SingleQuoteType)
 	case *ast.LiteralNode:
 		t.kind, t.text = text, n.Value.Value
 	case *ast.IntegerNode:

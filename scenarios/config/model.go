@@ -24,10 +24,16 @@ type Script struct {
 	// Inline holds the turns where they are written in place. Package scenarios decodes
 	// them.
 	Inline Node `json:"inline,omitzero"`
+
+	at Node // where it is said
 }
+
+// Errorf is an error at the place that names the script.
+func (s *Script) Errorf(format string, args ...any) error { return s.at.Errorf(format, args...) }
 
 // UnmarshalConfig reads a text, the name of a file, or a list or mapping, the script.
 func (s *Script) UnmarshalConfig(n Node) error {
+	s.at = n
 	file, named := n.Text()
 	switch {
 	case named && file != "":

@@ -66,11 +66,21 @@ func userDir(variable, below string) (string, error) {
 	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "sallyport"), nil
 	}
-	home, err := os.UserHomeDir()
+	home, err := homeDir()
 	if err != nil {
 		return "", fmt.Errorf("find the home directory (set %s to do without): %w", variable, err)
 	}
 	return filepath.Join(home, below, "sallyport"), nil
+}
+
+// homeDir is the home directory. A relative one would mean another in each folder that
+// we are started in.
+func homeDir() (string, error) {
+	home, err := os.UserHomeDir()
+	if err == nil && !filepath.IsAbs(home) {
+		err = fmt.Errorf("HOME is %q, which is no absolute path", home)
+	}
+	return home, err
 }
 
 // LoadUser reads the user's own configuration in dir: config.yaml, if it exists, and
@@ -225,7 +235,7 @@ func beside(file, path string) string {
 	case path == "":
 		return ""
 	case path == "~" || strings.HasPrefix(path, "~/"):
-		if home, err := os.UserHomeDir(); err == nil {
+		if home, err := homeDir(); err == nil {
 			return filepath.Join(home, path[1:])
 		}
 		return path
