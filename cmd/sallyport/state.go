@@ -29,7 +29,7 @@ func (a *app) opened(use func(e agent.Engine, dir string) error) (err error) {
 }
 
 func openedAt(dir string, use func(e agent.Engine, dir string) error) (err error) {
-	e, err := embedded.Open(dir, embedded.Config{Actor: userName()})
+	e, err := embedded.Open(dir, engineConfig())
 	switch {
 	case errors.Is(err, agent.ErrIntegrity) || errors.Is(err, agent.ErrNewer):
 		return fmt.Errorf("open the state directory: %w", err)
