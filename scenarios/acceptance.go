@@ -94,6 +94,7 @@ type acceptance struct {
 	options   AcceptOptions
 	server    tools.Server
 	contracts []tools.Contract
+	config    *config.Config
 	budget    agent.Budget
 	report    Acceptance
 
@@ -123,9 +124,9 @@ func (a *acceptance) choose(c *config.Config, prefix string) error {
 		for _, s := range c.Servers {
 			have = append(have, s.Prefix)
 		}
-		return fmt.Errorf("accept %q: the configuration %q has no such server; it has %q", prefix, c.File, have)
+		return fmt.Errorf("accept %q: the configuration %q has no such server; its servers are %s", prefix, c.File, strings.Join(have, ", "))
 	}
-	a.server, a.budget = c.Servers[at], agent.DefaultBudget
+	a.config, a.server, a.budget = c, c.Servers[at], agent.DefaultBudget
 	a.server.Optional = false // it is the one that this is about
 	for _, t := range c.Tools {
 		if t.Prefix() == prefix {
@@ -200,7 +201,7 @@ func (a *acceptance) lacks(name, why string) {
 func (a *acceptance) discover(ctx context.Context) error {
 	found, err := a.host.Discover(ctx, Setup{Servers: []tools.Server{a.server}, Contracts: a.contracts}, a.approvers())
 	if err != nil {
-		return err
+		return placed(a.config, err)
 	}
 	for _, s := range found.Servers {
 		a.report.Protocol = s.Protocol

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"sallyport/agent"
 	"sallyport/nodes"
+	"sallyport/scenarios/config"
 	"sallyport/tools"
 	"sallyport/tools/bridge"
 )
@@ -26,7 +28,9 @@ type Host struct {
 	// Model, if set, answers in place of the setup's script. It may serve many runs at
 	// once; it is asked for again when a run is resumed.
 	Model func(agent.Run) nodes.Model
-	// Actor names the operator in first entries.
+	// Actor names the operator: who begins runs, and refuses without a signature. Where
+	// several must sign, the approver of this name is none of them (unless a contract
+	// says `own_key`).
 	Actor string
 	// Log takes one line per step of a call (SPEC C3).
 	Log zerolog.Logger
@@ -46,6 +50,8 @@ type Plan struct {
 	Approvers []agent.Approver
 	Budget    agent.Budget
 	Model     string // a label
+	// Config, if set, is where mistakes that are found at the discovery have their place.
+	Config *config.Config
 }
 
 // Discover asks every server of a setup for its tools, once, and closes them again.
@@ -60,9 +66,25 @@ func (h *Host) Discover(ctx context.Context, s Setup, approvers []agent.Approver
 		return found, &Unreachable{Problems: missing}
 	}
 	if problems := tools.CheckExposed(found.Exposed); len(problems) > 0 {
-		return found, fmt.Errorf("discover the tools: %w", problems[0])
+		return found, &Clash{problems}
 	}
 	return found, nil
+}
+
+// Clash says that tools, as their servers describe them, cannot be told apart by a
+// model (SPEC C6). No run is begun with them.
+type Clash struct{ Problems []tools.Problem }
+
+// Error names the first of them.
+func (c *Clash) Error() string { return "discover the tools: " + c.Problems[0].Error() }
+
+// placed puts what a discovery found about a configuration at its place there.
+func placed(c *config.Config, err error) error {
+	var clash *Clash
+	if c != nil && errors.As(err, &clash) {
+		return c.Problems(clash.Problems)
+	}
+	return err
 }
 
 // Unreachable says that required servers cannot be discovered: no run was created.
@@ -82,14 +104,18 @@ func (u *Unreachable) Error() string {
 
 // Begin starts a run after one discovery, which it pins. Beginning an id twice with
 // the same plan and the same tools is once. Nothing is created if a required server
-// cannot be discovered.
+// cannot be discovered, or if a tool needs approvals that nobody could give: then the
+// error is a [*NotApprovable].
 func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, error) {
 	if err := agent.CheckRunID(p.Run); err != nil {
 		return agent.Run{}, bridge.Found{}, err
 	}
+	if err := p.CheckApprovers(h.Actor, h.time()); err != nil {
+		return agent.Run{}, bridge.Found{}, err
+	}
 	found, err := h.Discover(ctx, p.Setup, p.Approvers)
 	if err != nil {
-		return agent.Run{}, found, err
+		return agent.Run{}, found, placed(p.Config, err)
 	}
 	p.Setup.Definitions = nil
 	for _, d := range found.Definitions {
@@ -105,10 +131,14 @@ func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, erro
 		Tools: full(found.Tools), Servers: full(found.Servers), Approvers: full(p.Approvers), Budget: p.Budget,
 	}
 	run, err := h.Engine.Start(ctx, spec, h.Actor, append([]agent.Body{task, setup}, found.Definitions...))
-	if err != nil {
-		return run, found, fmt.Errorf("begin run %s: %w", p.Run, err)
+	return run, found, err
+}
+
+func (h *Host) time() time.Time {
+	if h.Now != nil {
+		return h.Now()
 	}
-	return run, found, nil
+	return time.Now()
 }
 
 // Serve performs the effects of a run until it rests or has ended. It returns
@@ -127,7 +157,7 @@ func full[T any](list []T) []T { return append([]T{}, list...) }
 func (h *Host) Deliver(ctx context.Context, run agent.Run, d agent.Delivery) (agent.Verdict, error) {
 	v, err := h.Engine.Deliver(ctx, run.ID, d)
 	if err != nil {
-		return v, fmt.Errorf("deliver a decision to run %s: %w", run.ID, err)
+		return v, err
 	}
 	said := "approve"
 	if _, refused := d.Decision.(agent.Refuse); refused {

@@ -184,7 +184,7 @@ func loadScript(s *config.Script, name string, data []byte) (llm.Script, error) 
 		}
 		text, err := readFile(file)
 		if err != nil {
-			return llm.Script{}, fmt.Errorf("load the script: %w", err)
+			return llm.Script{}, s.Errorf("%v: name a file, from the folder of this one, or write the list of turns here", err)
 		}
 		name, data, at = file, text, "$"
 	case s.Inline.File() != name:

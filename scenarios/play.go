@@ -125,7 +125,7 @@ func (p *play) decide(ctx context.Context, run agent.Run) (bool, error) {
 			return false, err
 		}
 	case VerbReject:
-		d = Refusal(run, actor)
+		d = Refusal(run, p.stage.Host.Actor)
 	case VerbWait:
 		return false, nil
 	}

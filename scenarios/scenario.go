@@ -56,7 +56,7 @@ func (s *Scenario) Name() string {
 // Plan is the run that the file asks for, in the workspace and with the approvers of
 // its configuration.
 func (s *Scenario) Plan() Plan {
-	return Plan{Task: s.Task, Setup: s.setup, Approvers: s.Config.Keys, Budget: s.budget, Model: "script"}
+	return Plan{Task: s.Task, Setup: s.setup, Approvers: s.Config.Keys, Budget: s.budget, Model: "script", Config: s.Config}
 }
 
 // stagedPlan is Plan with another folder in place of the workspace of every document

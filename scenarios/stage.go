@@ -1,11 +1,13 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -52,6 +54,10 @@ type StageOptions struct {
 	Name string
 	// Scripted says that no person decides: the key is pinned as scripted.
 	Scripted bool
+	// Actor names who begins the run; empty is the scenario itself.
+	Actor string
+	// Log takes the JSON log; nil is a file in the state directory.
+	Log io.Writer
 }
 
 // The folders of a stage.
@@ -127,16 +133,18 @@ func setUp(s *Scenario, o StageOptions) (_ *Stage, err error) {
 	if err := st.makeKeys(); err != nil {
 		return nil, err
 	}
-	engine, err := embedded.Open(st.State, embedded.Config{Actor: actor})
+	by := cmp.Or(o.Actor, actor)
+	engine, err := embedded.Open(st.State, embedded.Config{Actor: by})
 	if err != nil {
-		return nil, fmt.Errorf("open the state directory of the stage: %w", err)
+		return nil, err
 	}
-	st.Host = &Host{Engine: engine, StateDir: st.State, Self: o.Self, Actor: actor}
-	return st, st.openLog()
+	st.Host = &Host{Engine: engine, StateDir: st.State, Self: o.Self, Actor: by}
+	return st, st.openLog(o.Log)
 }
 
-// actor names whoever begins a scenario's run.
-const actor = "scenario"
+// actor names whoever begins a scenario's run. No key can have a name with a space, so
+// that none is kept from signing for having begun the run.
+const actor = "a scenario"
 
 // makeDir makes the folder of the stage, and says whether it is ours to remove.
 func (st *Stage) makeDir(o StageOptions) (bool, error) {
@@ -235,7 +243,11 @@ func (st *Stage) keyName(i int) string {
 // LogPath is the JSON log of the run.
 func (st *Stage) LogPath() string { return filepath.Join(st.State, logFolder, st.Run+".jsonl") }
 
-func (st *Stage) openLog() error {
+func (st *Stage) openLog(given io.Writer) error {
+	if given != nil {
+		st.Host.Log = zerolog.New(given).With().Timestamp().Logger()
+		return nil
+	}
 	if err := os.MkdirAll(filepath.Dir(st.LogPath()), 0o700); err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
