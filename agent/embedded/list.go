@@ -21,6 +21,10 @@ func micros(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixMicro(), Valid: !t.IsZero()}
 }
 
+// listQuery stops at the limit.
+const listQuery = `SELECT id, state, reason, seq, held, unknown, tool, started, updated, deadline
+	FROM runs WHERE (NOT ? OR ended = 0) AND (? = '' OR state = ?) ORDER BY started DESC, id LIMIT ?`
+
 // List implements [agent.Engine]. It reads one state of the file: it lags behind no
 // commit that has returned.
 func (e *Engine) List(ctx context.Context, filter agent.Filter) ([]agent.Summary, error) {
@@ -33,9 +37,7 @@ func (e *Engine) List(ctx context.Context, filter agent.Filter) ([]agent.Summary
 	if filter.Limit > 0 {
 		limit = filter.Limit
 	}
-	rows, err := e.reads.QueryContext(ctx, `SELECT id, state, reason, seq, held, unknown, tool, started, updated, deadline
-		FROM runs WHERE (NOT ? OR ended = 0) AND (? = '' OR state = ?) ORDER BY started DESC, id LIMIT ?`,
-		filter.Open, string(filter.State), string(filter.State), limit)
+	rows, err := e.reads.QueryContext(ctx, listQuery, filter.Open, string(filter.State), string(filter.State), limit)
 	if err != nil {
 		return nil, e.explainRead(ctx, err)
 	}

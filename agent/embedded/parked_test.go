@@ -42,7 +42,7 @@ func parkedRun(tb testing.TB, id string, at time.Time) []agent.Commit {
 	return out
 }
 
-// park fills a state directory with parked runs and returns how long each took.
+// park fills a state directory with parked runs.
 func park(tb testing.TB, dir string, runs int) {
 	tb.Helper()
 	e, err := embedded.Open(dir, embedded.Config{})

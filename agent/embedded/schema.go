@@ -60,4 +60,9 @@ var migrations = []string{
 		data     BLOB    NOT NULL,
 		PRIMARY KEY (delivery, sha256)
 	) STRICT;`,
+
+	// So that many runs that wait cost nothing where one is looked for.
+	`CREATE INDEX ready_runs ON runs (num) WHERE ready = 1;
+	CREATE INDEX due_runs ON runs (deadline) WHERE deadline IS NOT NULL;
+	CREATE INDEX newest_runs ON runs (started DESC, id);`,
 }

@@ -139,3 +139,31 @@ func goOn(t *testing.T, dir, want string) {
 		}
 	}
 }
+
+// Looking for something to do, and for the newest runs, does not go over all of them.
+func TestSchema_ManyRunsThatWaitAreNotLookedAt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	opened(t, dir, Config{})
+	db := raw(t, dir)
+	for q, args := range map[string][]any{
+		candidatesQuery: {1}, dueQuery: {1}, listQuery: {false, "", "", 50},
+	} {
+		rows, err := db.Query("EXPLAIN QUERY PLAN "+q, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := all(rows, func(scan func(...any) error) (line string, err error) {
+			var id, parent, unused int
+			return line, scan(&id, &parent, &unused, &line)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range plan {
+			if strings.HasPrefix(line, "SCAN r") && !strings.Contains(line, "INDEX") || strings.Contains(line, "TEMP B-TREE FOR ORDER BY") {
+				t.Errorf("%s\ngoes over every run: %q", q, plan)
+			}
+		}
+		t.Logf("%q", plan)
+	}
+}

@@ -340,11 +340,20 @@ func (s *server) drain() (errs []error) {
 	return errs
 }
 
+// candidatesQuery and dueQuery look at what there is to do, not at every run.
+const (
+	candidatesQuery = `SELECT id, seq, (SELECT coalesce(max(i.num), 0) FROM inbox i WHERE i.run = r.num)
+		FROM runs r WHERE ended = 0 AND num IN (
+			SELECT num FROM runs WHERE ready = 1
+			UNION ALL SELECT num FROM runs WHERE deadline <= ?
+			UNION ALL SELECT run FROM inbox WHERE verdict IS NULL)
+		ORDER BY num`
+	dueQuery = "SELECT min(deadline) FROM runs WHERE deadline > ?"
+)
+
 // candidates are the open runs with an effect, a delivery or a deadline that waits.
 func (e *Engine) candidates(ctx context.Context, now time.Time) ([]candidate, error) {
-	rows, err := e.reads.QueryContext(ctx, `SELECT id, seq, (SELECT coalesce(max(i.num), 0) FROM inbox i WHERE i.run = r.num)
-		FROM runs r WHERE ended = 0 AND (ready OR deadline <= ? OR EXISTS (SELECT 1 FROM inbox i WHERE i.run = r.num AND i.verdict IS NULL))
-		ORDER BY num`, now.UnixMicro())
+	rows, err := e.reads.QueryContext(ctx, candidatesQuery, now.UnixMicro())
 	if err != nil {
 		return nil, e.explainRead(ctx, err)
 	}
@@ -366,7 +375,7 @@ func (e *Engine) placeOf(ctx context.Context, c candidate) place {
 // untilDue is how long no deadline of a parked run passes, at most rescan.
 func (e *Engine) untilDue(ctx context.Context, now time.Time) (time.Duration, error) {
 	var next *int64
-	err := e.reads.QueryRowContext(ctx, "SELECT min(deadline) FROM runs WHERE ended = 0 AND deadline > ?", now.UnixMicro()).Scan(&next)
+	err := e.reads.QueryRowContext(ctx, dueQuery, now.UnixMicro()).Scan(&next)
 	if err != nil {
 		return 0, e.explainRead(ctx, err)
 	}
