@@ -87,7 +87,7 @@ Start with: sallyport demo`,
 	root.AddCommand(
 		a.demoCommand(), a.runCommand(), a.runsCommand(), a.showCommand(), a.journalCommand(),
 		a.approvalsCommand(), a.approveCommand(), a.rejectCommand(),
-		a.resumeCommand(), a.pauseCommand(), a.cancelCommand(),
+		a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
 		a.acceptCommand(), a.graphCommand(), a.keysCommand(), a.mcpCommand(), a.versionCommand(), exitCodesTopic(),
 	)
 	return root

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,12 @@ func (a *app) opened(use func(e agent.Engine, dir string) error) (err error) {
 }
 
 func openedAt(dir string, use func(e agent.Engine, dir string) error) (err error) {
-	e, err := embedded.Open(dir, engineConfig())
+	config := engineConfig()
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	config.Door = door(dir, config.Now)
+	e, err := embedded.Open(dir, config)
 	switch {
 	case errors.Is(err, agent.ErrIntegrity) || errors.Is(err, agent.ErrNewer):
 		return fmt.Errorf("open the state directory: %w", err)
