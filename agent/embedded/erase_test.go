@@ -233,6 +233,37 @@ func TestErase_AlsoWhatOthersLeftBehind(t *testing.T) {
 	}
 }
 
+// While somebody reads an older state of the file, its bytes cannot go: Erase says so,
+// and is finished later.
+func TestErase_SaysThatSomebodyReads(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	e := opened(t, dir, Config{})
+	task := secret(1, 500)
+	told(t, e, "r", task)
+	db := raw(t, dir)
+	execute(t, db, "BEGIN")
+	query(t, db, "SELECT count(*) FROM runs")
+	err := e.Erase(t.Context(), "r", task.Ref, "anna")
+	if !errors.Is(err, errReader) || !strings.Contains(err.Error(), "erase it again") {
+		t.Fatalf("got %v, want that somebody reads", err)
+	}
+	if _, err := e.Body(t.Context(), "r", task.Ref); !errors.Is(err, agent.ErrNoBody) {
+		t.Errorf("Body: %v, want ErrNoBody already", err)
+	}
+	begin(t, e, "other") // the engine goes on
+	execute(t, db, "ROLLBACK")
+	if err := e.Erase(t.Context(), "r", task.Ref, "anna"); err != nil {
+		t.Fatal(err)
+	}
+	if n := traces(onDisk(t, dir), task.Data); n > 0 {
+		t.Errorf("%d pieces are still in the files", n)
+	}
+	if got := words(t, e, "r"); !slices.Equal(got, []string{"started", "answered", "erased"}) {
+		t.Errorf("the journal says %v", got)
+	}
+}
+
 // bodiesOf knows every field of every event that names a body.
 func TestBodiesOf_NamesWhatEveryEventNames(t *testing.T) {
 	events := map[agent.Kind]any{

@@ -124,7 +124,10 @@ func TestJournal_LongerThanOnePart(t *testing.T) {
 			t.Errorf("from %d: it ended before %d, want %d", from, next, want)
 		}
 	}
-	for range e.Journal(t.Context(), "run-0", 1, true) {
+	for _, err := range e.Journal(t.Context(), "run-0", 1, true) {
+		if err != nil {
+			t.Error(err)
+		}
 		break // who has seen enough is let go
 	}
 }

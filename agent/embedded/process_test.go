@@ -153,9 +153,9 @@ func TestDeliver_TheDeliveryOfAKilledProcessGetsItsVerdict(t *testing.T) {
 	if err != nil || v.Row != agent.RowPaused || v.Seq != 2 {
 		t.Fatalf("delivered again: %+v, %v", v, err)
 	}
-	for entry := range e.Journal(t.Context(), "r", 2, false) {
-		if entry.Actor != "child" {
-			t.Errorf("the entry is by %q, want the first to deliver", entry.Actor)
+	for entry, err := range e.Journal(t.Context(), "r", 2, false) {
+		if err != nil || entry.Actor != "child" {
+			t.Errorf("the entry is by %q, want the first to deliver: %v", entry.Actor, err)
 		}
 	}
 }

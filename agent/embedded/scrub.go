@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"sallyport/agent"
 )
@@ -16,6 +17,10 @@ import (
 
 // shrinkStep is how many free pages are given back in one turn to write.
 const shrinkStep = 512
+
+// readerPatience is how long the readers of the write-ahead log are waited for; nobody
+// writes meanwhile.
+const readerPatience = 2 * time.Second
 
 // errReader says that the write-ahead log could not be emptied.
 var errReader = errors.New("somebody, perhaps a backup, has been reading the state file for a while; wait for it")
@@ -79,13 +84,20 @@ func (t *transaction) vacuum() (int64, error) {
 // checkpoint moves the write-ahead log into the file and cuts it to nothing.
 func (t *transaction) checkpoint() error {
 	var busy, frames, moved int64
-	if err := t.scan("PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &frames, &moved); err != nil {
-		return err
+	err := t.patience(readerPatience)
+	if err == nil {
+		err = t.scan("PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &frames, &moved)
 	}
-	if busy != 0 {
-		return errReader
+	if err == nil && busy != 0 {
+		err = errReader
 	}
-	return nil
+	return errors.Join(err, t.patience(busyTimeout))
+}
+
+// patience sets how long SQLite waits for a lock.
+func (t *transaction) patience(d time.Duration) error {
+	var set int64
+	return t.scan(fmt.Sprintf("PRAGMA busy_timeout = %d", d.Milliseconds()), nil, &set)
 }
 
 // settle moves what it can of the write-ahead log into the file, waiting for nobody.

@@ -248,7 +248,9 @@ func TestServeAll_TakesDeadlinesOfParkedRuns(t *testing.T) {
 		t.Errorf("sent %d; the journal says %v", w.TotalSent(), got)
 	}
 	cancel()
-	<-served
+	if err := <-served; err != context.Canceled { // exactly this
+		t.Errorf("Serve returned %v", err)
+	}
 }
 
 func TestServe_AnExpiredCandidateIsNotPresented(t *testing.T) {
@@ -336,7 +338,9 @@ func TestServeAll_SetsAFailingRunAsideAndServesTheOthers(t *testing.T) {
 	deliver(t, e, "bad", agent.Extend{Budget: agent.Budget{Turns: 1}}, "k") // its journal moves on
 	awaitState(t, e, "bad", agent.StateCompleted)
 	cancel()
-	<-served
+	if err := <-served; err != context.Canceled { // exactly this
+		t.Errorf("Serve returned %v", err)
+	}
 }
 
 func TestServe_OneFailingRunDoesNotStopTheOthers(t *testing.T) {
