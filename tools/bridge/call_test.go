@@ -7,6 +7,7 @@ import (
 )
 
 func TestBridge_OneCallEndToEnd(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	out := r.read()

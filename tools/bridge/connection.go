@@ -49,7 +49,7 @@ func dial(ctx context.Context, srv tools.Server, cmd command) (*connection, erro
 	c := &connection{proc: proc, wire: newWire(proc.stdout, proc.stdin)}
 	if err := c.handshake(ctx, srv); err != nil {
 		err = errors.Join(err, c.close())
-		return nil, &dialError{err: err, stderr: proc.errors.text()}
+		return nil, &dialError{err: err, stderr: proc.errors.text(), ending: proc.ending()}
 	}
 	return c, nil
 }
@@ -59,6 +59,7 @@ func dial(ctx context.Context, srv tools.Server, cmd command) (*connection, erro
 type dialError struct {
 	err    error
 	stderr string
+	ending string // of the process, if it ended by itself
 }
 
 func (e *dialError) Error() string { return "open a session: " + e.err.Error() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -39,18 +40,26 @@ type Problem struct {
 	Reason tools.Reason // a fixed word
 	// Required says that no run may be begun: the server is not optional.
 	Required bool
+	// Cause is what the Host saw of a server that is not there, made visible: the error of
+	// its start, or how its process ended; empty if the reason says it all.
+	Cause string
 	// Detail is for the operator only. Of a server: the end of what it wrote to stderr,
-	// or the error of its start, made visible. Of a tool: what to do about the reason,
-	// in fixed words, where there is more to say.
+	// made visible. Of a tool: what to do about the reason, in fixed words, where there
+	// is more to say.
 	Detail string
 }
 
-// Error names the server or tool and the reason.
+// Error names the server or tool, the reason and the cause.
 func (p Problem) Error() string {
+	text := "server " + p.Server
 	if p.Tool != "" {
-		return "tool " + p.Tool + ": " + string(p.Reason)
+		text = "tool " + p.Tool
 	}
-	return "server " + p.Server + ": " + string(p.Reason)
+	text += ": " + string(p.Reason)
+	if p.Cause != "" {
+		text += ": " + p.Cause
+	}
+	return text
 }
 
 // Discover starts every server, asks each once for its tools, and ends them again. The
@@ -83,19 +92,34 @@ type asking struct {
 	list     listing
 	protocol string
 	err      error
+	ending   string // of the process, if it ended by itself
 	detail   string
+}
+
+// cause is [Problem.Cause].
+func (a asking) cause(reason string) string {
+	switch {
+	case reason == string(ReasonStart):
+		text, _ := tools.Visible(a.err.Error())
+		return strings.TrimPrefix(text, reason+": ")
+	case reason == ReasonLost && a.ending == "":
+		return "it closed a pipe and went on"
+	case reason == ReasonLost:
+		return "it ended: " + a.ending
+	}
+	return ""
 }
 
 func askServer(ctx context.Context, cfg Config, srv tools.Server, contracts []tools.Contract) (a asking) {
 	cmd, err := cfg.launch(srv, contracts, "discovery-"+strings.ToLower(rand.Text()[:8]))
 	if err != nil {
-		return asking{err: errors.Join(ReasonStart, err), detail: visible(err.Error())}
+		return asking{err: fmt.Errorf("%w: %w", ReasonStart, err)}
 	}
 	var c *connection
 	if c, err = dial(ctx, srv, cmd); err != nil {
 		var failed *dialError
 		if errors.As(err, &failed) {
-			a.detail = failed.stderr
+			a.detail, a.ending = failed.stderr, failed.ending
 		}
 		a.err = err
 		return a
@@ -106,7 +130,7 @@ func askServer(ctx context.Context, cfg Config, srv tools.Server, contracts []to
 	if a.err == nil {
 		a.err = err
 	}
-	a.detail = c.proc.errors.text()
+	a.detail, a.ending = c.proc.errors.text(), c.proc.ending()
 	return a
 }
 
@@ -121,7 +145,8 @@ func (f *finder) server(srv tools.Server, a asking) {
 	if a.err != nil {
 		reason, _ := cause(a.err)
 		f.found.Problems = append(f.found.Problems, Problem{
-			Server: srv.Prefix, Reason: tools.Reason(reason), Required: !srv.Optional, Detail: a.detail,
+			Server: srv.Prefix, Reason: tools.Reason(reason), Required: !srv.Optional,
+			Cause: a.cause(reason), Detail: a.detail,
 		})
 		return
 	}

@@ -33,6 +33,7 @@ func (f Found) reasons() map[string]tools.Reason {
 
 // CHECKS 1, 53, 64, CASES D7: what a run pins, and what the model is told.
 func TestDiscover_PinsWhatItFinds(t *testing.T) {
+	t.Parallel()
 	extra := `{"name":"s__find","description":"Another.","inputSchema":{"type":"object"}}` // a name that looks prefixed takes no prefix
 	s := newStand(t, script{Views: []map[string]json.RawMessage{onePage(saveTool, extra, findTool, settleTool)}})
 	found := s.discover(t)
@@ -119,6 +120,7 @@ func pages(contents ...string) map[string]json.RawMessage {
 
 // CHECKS 54, 56, CASES D8: the rules for a list as a whole.
 func TestDiscover_ListRules(t *testing.T) {
+	t.Parallel()
 	three := findTool + "," + saveTool + "," + settleTool
 	for name, tc := range map[string]struct {
 		view  map[string]json.RawMessage
@@ -145,6 +147,7 @@ func TestDiscover_ListRules(t *testing.T) {
 		"no list":                      {map[string]json.RawMessage{"": raw(`{"tools":{}}`)}, 0, ReasonListMalformed, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{Views: []map[string]json.RawMessage{tc.view}})
 			s.cfg.Servers[0].MaxTools = tc.most
 			found := s.discover(t)
@@ -173,11 +176,12 @@ func definition(n int, letter string) string {
 // CHECKS 52, 55 to 58, CASES D2: one bad tool is quarantined with its reason, calling
 // it is rejected, the others work.
 func TestDiscover_QuarantinesOneTool(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = listener.Close() }()
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() { // ends with the listener
 		if c, err := listener.Accept(); err == nil {
 			t.Error("a $ref was fetched")
@@ -208,6 +212,7 @@ func TestDiscover_QuarantinesOneTool(t *testing.T) {
 		"a huge neighbour":    {findTool + `,{"name":"huge","inputSchema":{"type":"object"},"description":"` + strings.Repeat("a", 50_000) + `"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{Views: []map[string]json.RawMessage{onePage(tc.tool, saveTool, settleTool)}})
 			r := s.begin(t)
 			found := s.discover(t)
@@ -230,7 +235,9 @@ func TestDiscover_QuarantinesOneTool(t *testing.T) {
 
 // A contract's own pin, its read-back, and a switched-off send tool.
 func TestDiscover_HoldsTheContract(t *testing.T) {
+	t.Parallel()
 	t.Run("another definition than pinned", func(t *testing.T) {
+		t.Parallel()
 		s := newStand(t, script{})
 		s.cfg.Contracts[0].Pin = strings.Repeat("0", 64)
 		if got := s.discover(t).reasons()["s__find"]; got != tools.DefinitionPin {
@@ -238,6 +245,7 @@ func TestDiscover_HoldsTheContract(t *testing.T) {
 		}
 	})
 	t.Run("no output, said so", func(t *testing.T) {
+		t.Parallel()
 		s := newStand(t, script{Views: []map[string]json.RawMessage{onePage(`{"name":"find","description":"F.","inputSchema":{"type":"object"}}`, saveTool, settleTool)}})
 		s.cfg.Contracts[0].Result, s.cfg.Contracts[0].Output = "", tools.OutputNone
 		if got := s.discover(t); len(got.Problems) != 0 {
@@ -245,6 +253,7 @@ func TestDiscover_HoldsTheContract(t *testing.T) {
 		}
 	})
 	t.Run("the read-back is missing", func(t *testing.T) {
+		t.Parallel()
 		s := newStand(t, script{Views: []map[string]json.RawMessage{onePage(findTool, saveTool)}})
 		got := s.discover(t).reasons()
 		if got["s__settle"] != ReasonMissing || got["s__save"] != ReasonSettleMissing {
@@ -252,6 +261,7 @@ func TestDiscover_HoldsTheContract(t *testing.T) {
 		}
 	})
 	t.Run("the read-back takes other arguments", func(t *testing.T) {
+		t.Parallel()
 		s := newStand(t, script{})
 		delete(s.cfg.Contracts[1].Settle.Args, "grant")
 		if got := s.discover(t).reasons()["s__save"]; got != ReasonSettleArgument {
@@ -259,6 +269,7 @@ func TestDiscover_HoldsTheContract(t *testing.T) {
 		}
 	})
 	t.Run("a send tool that is off", func(t *testing.T) {
+		t.Parallel()
 		s := newStand(t, script{})
 		s.cfg.Contracts[1].Effect = tools.EffectSend
 		found := s.discover(t)
@@ -270,6 +281,7 @@ func TestDiscover_HoldsTheContract(t *testing.T) {
 
 // CASES D1: the model knows an alias, the server its own name.
 func TestDiscover_GivesAnAlias(t *testing.T) {
+	t.Parallel()
 	odd := strings.Replace(findTool, `"name":"find"`, `"name":"text.find/v1"`, 1)
 	s := newStand(t, script{Views: []map[string]json.RawMessage{onePage(odd, saveTool, settleTool)}})
 	s.cfg.Contracts[0].Name = "s__text.find/v1"
@@ -286,6 +298,7 @@ func TestDiscover_GivesAnAlias(t *testing.T) {
 
 // CHECKS 63: prefixes are unique.
 func TestNew_RefusesPrefixesThatCollide(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	s.cfg.Servers = append(s.cfg.Servers, s.cfg.Servers[0])
 	if _, err := New(s.cfg, agent.Spec{}); err == nil {
@@ -302,32 +315,39 @@ func TestNew_RefusesPrefixesThatCollide(t *testing.T) {
 // A server that cannot be started, dies, hangs, floods or lies ends the discovery with
 // its name and a reason; an optional one does not keep a run from starting.
 func TestDiscover_NamesAMissingServer(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		script script
 		change func(*tools.Server)
 		want   tools.Reason
+		cause  string
 	}{
-		"no such program": {script{}, func(s *tools.Server) { s.Command = []string{"/nonexistent/server"} }, ReasonStart},
-		"no such folder":  {script{}, func(s *tools.Server) { s.Dir = "/nonexistent" }, ReasonStart},
-		"a crash":         {script{Replies: map[string][]scripted{"server/discover": {{Exit: true}}}}, nil, ReasonLost},
-		"silence":         {script{Replies: map[string][]scripted{"server/discover": {{Silent: true}}}}, func(s *tools.Server) { s.Timeout = tools.Duration(impatient) }, ReasonTimeout},
-		"a banner":        {script{Ready: "Server running on stdio"}, nil, ReasonProtocolError},
-		"a flood":         {script{Replies: map[string][]scripted{"server/discover": {{Flood: 100 << 20}}}}, nil, ReasonProtocolError},
-		"refuses":         {script{Protocol: "2025-11-25", Replies: map[string][]scripted{"initialize": {{Error: raw(`{"code":1,"message":"no"}`)}}}}, nil, ReasonVersion},
-		"no list":         {script{Replies: map[string][]scripted{"tools/list": {{Error: raw(`{"code":1,"message":"no"}`)}}}}, nil, ReasonListError},
+		"no such program": {script{}, func(s *tools.Server) { s.Command = []string{"/nonexistent/server"} }, ReasonStart, `start the server "/nonexistent/server": fork/exec /nonexistent/server: no such file or directory`},
+		"no such folder":  {script{}, func(s *tools.Server) { s.Dir = "/nonexistent" }, ReasonStart, "no such file or directory"},
+		"a crash":         {script{Replies: map[string][]scripted{"server/discover": {{Exit: true}}}}, nil, ReasonLost, "it ended: exit status 3"},
+		"a closed pipe":   {script{Replies: map[string][]scripted{"server/discover": {{Closes: true}}}, Immortal: true}, nil, ReasonLost, "it closed a pipe and went on"},
+		"silence":         {script{Replies: map[string][]scripted{"server/discover": {{Silent: true}}}}, func(s *tools.Server) { s.Timeout = tools.Duration(impatient) }, ReasonTimeout, ""},
+		"a banner":        {script{Ready: "Server running on stdio"}, nil, ReasonProtocolError, ""},
+		"a flood":         {script{Replies: map[string][]scripted{"server/discover": {{Flood: 100 << 20}}}}, nil, ReasonProtocolError, ""},
+		"refuses":         {script{Protocol: "2025-11-25", Replies: map[string][]scripted{"initialize": {{Error: raw(`{"code":1,"message":"no"}`)}}}}, nil, ReasonVersion, ""},
+		"no list":         {script{Replies: map[string][]scripted{"tools/list": {{Error: raw(`{"code":1,"message":"no"}`)}}}}, nil, ReasonListError, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, tc.script)
 			if tc.change != nil {
 				tc.change(&s.cfg.Servers[0])
 			}
 			began := time.Now()
 			found := s.discover(t)
-			if took := time.Since(began); took > quick+time.Second {
+			if took := time.Since(began); took > quick {
 				t.Errorf("took %v", took)
 			}
 			if got := found.reasons()["s"]; got != tc.want || len(found.Missing()) != 1 {
 				t.Errorf("%q, missing %v; want %q", got, found.Missing(), tc.want)
+			}
+			if got := found.Problems[0]; (got.Cause == "") != (tc.cause == "") || !strings.HasSuffix(got.Error(), tc.cause) {
+				t.Errorf("%q, want it to end with %q", got.Error(), tc.cause)
 			}
 			s.cfg.Servers[0].Optional = true
 			if found := s.discover(t); len(found.Problems) != 1 || len(found.Missing()) != 0 {
@@ -340,6 +360,7 @@ func TestDiscover_NamesAMissingServer(t *testing.T) {
 // A resumed run knows what the model was told without asking a server, if the
 // definitions were kept; else it asks.
 func TestExposed_OfAResumedRun(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	found := s.discover(t)
 	kept := map[string][]byte{}
@@ -369,6 +390,7 @@ func TestExposed_OfAResumedRun(t *testing.T) {
 
 // The operator sees the end of a server's stderr, made visible (CASES X2).
 func TestDiscover_KeepsStderrForTheOperator(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	s.cfg.Servers[0].Command = child(t, "complain")
 	found := s.discover(t)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"sallyport/tools"
@@ -14,7 +15,7 @@ import (
 func init() {
 	parts["complain"] = func([]string) {
 		_, _ = os.Stderr.WriteString("line \x1b]8;;\a\u202e\u200b\U000E0041\xff\nend\r")
-		os.Exit(2)
+		syscall.Exit(2)
 	}
 	// What the Host's own executable is asked when it starts a builtin.
 	parts["mcp"] = func(args []string) {

@@ -3,8 +3,12 @@ package bridge
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
+	"syscall"
 	"testing"
 )
 
@@ -12,23 +16,29 @@ import (
 // the part; children get no variable that is not listed, so it cannot be one.
 var parts = map[string]func(args []string){}
 
-// quickExit is the variable that keeps a child under the race detector from sleeping
-// for a second before it ends.
-const quickExit = "GORACE"
-
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		if part, ok := parts[os.Args[1]]; ok {
 			part(os.Args[2:])
-			return
+			syscall.Exit(0) // at once: os.Exit sleeps for a second in a race build
 		}
 	}
-	if os.Getenv(quickExit) == "" {
-		if err := os.Setenv(quickExit, "atexit_sleep_ms=0"); err != nil {
-			panic(err)
-		}
+	if err := overlap(); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
+}
+
+// overlap lets more tests run at once than there are processors, if nobody says
+// otherwise: they wait for children, most of the time.
+func overlap() error {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" || f.Name == "test.cpu" })
+	if said {
+		return nil
+	}
+	return flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
 }
 
 // child is the command line that plays a part.

@@ -18,6 +18,7 @@ import (
 // CHECKS 47, 49, 79: what the model sends is held to the tool's fields before any
 // server is asked.
 func TestPrepare_RefusesArguments(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	r.prepare(r.propose("s__find", `{"query":"x"}`)) // the bridge knows the tools now
@@ -72,6 +73,7 @@ func TestPrepare_RefusesArguments(t *testing.T) {
 
 // Defaults are filled in, and the canonical bytes are what goes on (SPEC B6).
 func TestPrepare_FillsDefaults(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	got := r.prepare(r.propose("s__find", ` { "query" : "\u0078" } `)).(agent.Checked)
@@ -85,6 +87,7 @@ func TestPrepare_FillsDefaults(t *testing.T) {
 
 // CHECKS 51 and the order of B10: each call is wrong in one row and in every later one.
 func TestPrepare_OrderOfRefusals(t *testing.T) {
+	t.Parallel()
 	changed := strings.Replace(saveTool, "Saves a text.", "Saves a file.", 1)
 	s := newStand(t, script{Views: []map[string]json.RawMessage{
 		onePage(findTool, saveTool, settleTool), onePage(findTool, changed, settleTool), onePage(findTool, saveTool, settleTool),
@@ -112,6 +115,7 @@ func TestPrepare_OrderOfRefusals(t *testing.T) {
 // The last call of a budget passes; one more does not, on a new bridge too, which asks
 // nobody.
 func TestPrepare_Budget(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	c := r.propose("s__find", `{"query":"x"}`)
@@ -129,6 +133,7 @@ func TestPrepare_Budget(t *testing.T) {
 // CHECKS 50, 59, CASES D6: any difference of the definition of the called tool refuses;
 // another tool's, or another order of members, does not.
 func TestPrepare_ComparesTheDefinition(t *testing.T) {
+	t.Parallel()
 	with := func(old, replacement string) string {
 		if !strings.Contains(findTool, old) {
 			t.Fatalf("the definition has no %q", old)
@@ -153,6 +158,7 @@ func TestPrepare_ComparesTheDefinition(t *testing.T) {
 		"white space and an escape": {with(`"Finds a text."`, ` "Finds a\u0020text." `), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{Views: []map[string]json.RawMessage{
 				onePage(findTool, saveTool, settleTool), onePage(tc.now, saveTool, settleTool),
 			}})
@@ -181,6 +187,7 @@ func TestPrepare_ComparesTheDefinition(t *testing.T) {
 
 // A definition that changes between approval and call voids the grant.
 func TestPrepare_ComparesTheDefinitionAfterTheGrant(t *testing.T) {
+	t.Parallel()
 	same := onePage(findTool, saveTool, settleTool)
 	s := newStand(t, script{Views: []map[string]json.RawMessage{
 		same, onePage(findTool, strings.Replace(saveTool, "Saves a text.", "Saves.", 1), settleTool),
@@ -194,6 +201,7 @@ func TestPrepare_ComparesTheDefinitionAfterTheGrant(t *testing.T) {
 // CHECKS 62: a list that is served as good for an hour is asked for again before every
 // call.
 func TestPrepare_BypassesTheListCache(t *testing.T) {
+	t.Parallel()
 	page := map[string]json.RawMessage{"": raw(`{"resultType":"complete","ttlMs":3600000,"cacheScope":"public","tools":[` + findTool + `,` + saveTool + `,` + settleTool + `]}`)}
 	s := newStand(t, script{Views: []map[string]json.RawMessage{page}})
 	r := s.begin(t)
@@ -206,6 +214,7 @@ func TestPrepare_BypassesTheListCache(t *testing.T) {
 // CHECKS 60: a server that cannot be asked makes read and write unavailable; nothing is
 // sent.
 func TestPrepare_DiscoveryFails(t *testing.T) {
+	t.Parallel()
 	list := onePage(findTool, saveTool, settleTool)[""]
 	for name, tc := range map[string]struct {
 		then  scripted
@@ -225,6 +234,7 @@ func TestPrepare_DiscoveryFails(t *testing.T) {
 		"900-deep nesting": {scripted{Result: raw(`{"tools":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`)}, agent.ClassProtocolError},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, call := range []struct{ tool, arguments string }{{"s__find", `{"query":"x"}`}, {"s__save", saveArguments}} {
 				s := newStand(t, script{Replies: map[string][]scripted{"tools/list": {{Result: list}, tc.then}}})
 				r := s.begin(t)
@@ -232,7 +242,7 @@ func TestPrepare_DiscoveryFails(t *testing.T) {
 					t.Fatal("the first list of a child is in order")
 				}
 				if tc.class == agent.ClassTimeout {
-					r.hurry()
+					r.limit(impatient)
 				}
 				began := time.Now()
 				out := r.refused(r.propose(call.tool, call.arguments))
@@ -255,12 +265,12 @@ func TestPrepare_DiscoveryFails(t *testing.T) {
 func TestPrepare_DiscoveryHangsForFiveSeconds(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, script{Replies: map[string][]scripted{"tools/list": {{Result: onePage(findTool, saveTool, settleTool)[""]}, {Silent: true}}}})
-	s.cfg.Servers[0].Timeout = 0
 	r := s.begin(t)
 	r.prepare(r.propose("s__find", `{"query":"x"}`))
+	r.limit(0)
 	began := time.Now()
 	r.is(r.refused(r.propose("s__find", `{"query":"x"}`)).Outcome, agent.StatusUnavailable, agent.ClassTimeout, ReasonDiscovery)
-	if took := time.Since(began); took < tools.DefaultTimeout || took > tools.DefaultTimeout+time.Second {
+	if took := time.Since(began); took < tools.DefaultTimeout || took > quick {
 		t.Errorf("took %v, want 5 s", took)
 	}
 }
@@ -268,6 +278,7 @@ func TestPrepare_DiscoveryHangsForFiveSeconds(t *testing.T) {
 // SPEC A7: a connection that is lost is replaced by the next Prepare, and everything is
 // checked again.
 func TestPrepare_ReplacesALostConnection(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{Replies: map[string][]scripted{"call:find": {{Exit: true}}}})
 	r := s.begin(t)
 	r.is(r.read().Outcome, agent.StatusUnavailable, agent.ClassProtocolError, ReasonLost)
@@ -291,6 +302,7 @@ func TestPrepare_ReplacesALostConnection(t *testing.T) {
 
 // SPEC B14: the negotiated version is checked against the list, and against the run's.
 func TestConnection_ChecksTheProtocol(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{Protocol: "2025-11-25"})
 	r := s.begin(t)
 	if got := r.run.Spec.Servers[0].Protocol; got != "2025-11-25" {
@@ -318,6 +330,7 @@ func TestConnection_ChecksTheProtocol(t *testing.T) {
 		"garbage":                  {"2020-garbage", tools.Server{}, ReasonVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{Protocol: tc.speaks})
 			s.cfg.Servers[0].Protocol, s.cfg.Servers[0].Protocols = tc.server.Protocol, tc.server.Protocols
 			found, err := Discover(t.Context(), s.cfg)
@@ -338,6 +351,7 @@ func TestConnection_ChecksTheProtocol(t *testing.T) {
 // CHECKS 39: a write without a grant waits, with the candidate that says exactly what
 // would be sent.
 func TestPrepare_AsksForApproval(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	c := r.propose("s__save", `{"filename":"a.md","content":"héllo"}`)
@@ -363,6 +377,7 @@ func TestPrepare_AsksForApproval(t *testing.T) {
 
 // What counts as a grant is checked again by Prepare itself.
 func TestPrepare_ChecksTheGrants(t *testing.T) {
+	t.Parallel()
 	waits := func(reason string) func(*running, agent.Result) {
 		return func(r *running, result agent.Result) {
 			out, ok := result.(agent.Returned)
@@ -405,6 +420,7 @@ func TestPrepare_ChecksTheGrants(t *testing.T) {
 		}, waits(ReasonApproval)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{})
 			r := s.begin(t)
 			c := r.granted(r.propose("s__save", saveArguments))
@@ -431,6 +447,7 @@ func destructive(c *Config) {
 
 // A destructive tool needs two people.
 func TestPrepare_WantsTwoSignatures(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		signers []int
 		passes  bool
@@ -440,6 +457,7 @@ func TestPrepare_WantsTwoSignatures(t *testing.T) {
 		"two":        {[]int{0, 1}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{})
 			r := s.begin(t, destructive)
 			c := r.granted(r.propose("s__save", saveArguments), tc.signers...)
@@ -464,6 +482,7 @@ func TestPrepare_WantsTwoSignatures(t *testing.T) {
 
 // A contract may demand approval of a read (SPEC C2).
 func TestPrepare_AReadMayNeedApproval(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t, func(c *Config) { c.Contracts[0].Approval = &tools.Approval{Approvers: 1} })
 	c := r.granted(r.propose("s__find", `{"query":"x"}`))
@@ -476,6 +495,7 @@ func TestPrepare_AReadMayNeedApproval(t *testing.T) {
 
 // CHECKS 46, at the bridge: a grant beside a read changes nothing.
 func TestPrepare_AGrantBesideAReadChangesNothing(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	c := r.propose("s__find", `{"query":"x"}`)
@@ -488,6 +508,7 @@ func TestPrepare_AGrantBesideAReadChangesNothing(t *testing.T) {
 
 // A person's arguments replace the model's, as the exact bytes that were signed.
 func TestPrepare_TakesAnEdit(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	edited := []byte(`{"content":"better","filename":"b.md"}`)
@@ -505,6 +526,7 @@ func TestPrepare_TakesAnEdit(t *testing.T) {
 
 // Arguments of many fields still fit into a grant: the digest of the whole stays.
 func TestPrepare_CandidateFitsIntoAGrant(t *testing.T) {
+	t.Parallel()
 	var properties, arguments []string
 	for i := range 40 {
 		properties = append(properties, fmt.Sprintf(`"field-%02d":{"type":"string"}`, i))
@@ -548,6 +570,7 @@ func TestPrepare_AppliesTheByteLimitOfTheBuiltin(t *testing.T) {
 
 // CHECKS 82: after Close nothing is called.
 func TestBridge_Closed(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	c := r.checked(r.propose("s__find", `{"query":"x"}`))

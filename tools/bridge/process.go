@@ -49,13 +49,16 @@ func (c command) environment(token string) []string {
 // pipes. On Linux it dies with the Host, and its descendants are found wherever they
 // went.
 type process struct {
-	cmd    *exec.Cmd
-	token  string   // its ChildMark
-	stdin  *os.File // takes write deadlines
-	stdout *os.File
-	errors *tail // what it wrote to stderr
+	cmd     *exec.Cmd
+	token   string   // its ChildMark
+	started string   // when, as [birth] says
+	stdin   *os.File // takes write deadlines
+	stdout  *os.File
+	errors  *tail // what it wrote to stderr
 
 	seen    map[int]string // descendants found so far, with their start: by close only
+	grace   time.Duration  // for each step of close
+	forced  bool           // it did not end by end of input: for after close
 	drained chan struct{}  // stderr has been read to its end
 	exited  chan struct{}  // the child has been reaped
 	once    sync.Once
@@ -67,10 +70,10 @@ func startProcess(c command) (*process, error) {
 	if len(c.args) == 0 {
 		return nil, errors.New("start a server: no command")
 	}
-	adoptOrphans()
+	becomeReaper()
 	p := &process{
 		cmd: exec.Command(c.args[0], c.args[1:]...), token: rand.Text(), errors: &tail{},
-		seen:    map[int]string{},
+		seen: map[int]string{}, grace: endGrace,
 		drained: make(chan struct{}), exited: make(chan struct{}),
 	}
 	p.cmd.Dir, p.cmd.Env = c.dir, c.environment(p.token)
@@ -128,7 +131,7 @@ func (p *process) start() (stderr *os.File, err error) {
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = inR, outW, errW
 	p.stdin, p.stdout = inW, outR
-	return errR, onStarterThread(p.cmd.Start)
+	return errR, host.start(p)
 }
 
 // starter runs what it is sent on one operating system thread that lives as long as
@@ -162,18 +165,19 @@ func (p *process) close() error {
 
 func (p *process) end() error {
 	_ = p.stdin.Close()
-	left := p.gone(endGrace)
-	if left > 0 {
+	left := p.gone(p.grace)
+	if p.forced = left > 0; p.forced {
 		p.signal(false)
-		left = p.gone(endGrace)
+		left = p.gone(p.grace)
 	}
 	if left > 0 {
 		left = p.kill()
 	}
+	left += host.leave(p)
 	_ = p.stdout.Close()
 	select {
 	case <-p.drained:
-	case <-time.After(endGrace): // somebody else holds the other end
+	case <-time.After(p.grace): // somebody else holds the other end
 	}
 	p.errors.stop()
 	<-p.drained
@@ -215,6 +219,14 @@ func (p *process) gone(within time.Duration) int {
 			return left
 		}
 	}
+}
+
+// ending says how the child ended, if it was not made to: after close.
+func (p *process) ending() string {
+	if p.forced || p.cmd.ProcessState == nil {
+		return ""
+	}
+	return p.cmd.ProcessState.String()
 }
 
 // reaped reports whether the child itself has ended and its id may be anybody's.

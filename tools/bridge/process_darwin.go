@@ -10,8 +10,15 @@ import (
 // no parent-death signal here: a child of a killed Host ends by end of input.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// adoptOrphans does nothing: only the process group of a child is followed.
-func adoptOrphans() {}
+// becomeReaper does nothing: only the process group of a child is followed.
+func becomeReaper() {}
+
+func sealDescriptors() error { return sealListed("/dev/fd") }
+
+func birth(int) string { return "" }
+
+// strike finds no orphans: they are not the Host's children here.
+func (h *household) strike(map[int]string) (left int, sure bool) { return 0, true }
 
 // alive counts the child's process group as one as long as it has a member.
 func (p *process) alive() int {

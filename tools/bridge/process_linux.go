@@ -13,11 +13,11 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// adoptOrphans makes the Host the parent of every descendant whose own parent ends, so
+// becomeReaper makes the Host the parent of every descendant whose own parent ends, so
 // that none leaves the tree of processes below it. It is an attribute of the whole
 // process and stays set. Before Linux 3.4 there is none; then only what is still
 // below a child is found.
-var adoptOrphans = sync.OnceFunc(func() {
+var becomeReaper = sync.OnceFunc(func() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 })
 

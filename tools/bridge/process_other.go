@@ -7,8 +7,16 @@ import "syscall"
 // childAttributes asks for nothing special: this system is compiled for, not tested.
 func childAttributes() *syscall.SysProcAttr { return nil }
 
-// adoptOrphans does nothing: only the child itself is followed.
-func adoptOrphans() {}
+// becomeReaper does nothing: only the child itself is followed.
+func becomeReaper() {}
+
+// sealDescriptors does nothing: Go lists what a child inherits.
+func sealDescriptors() error { return nil }
+
+func birth(int) string { return "" }
+
+// strike finds no orphans: they are not the Host's children here.
+func (h *household) strike(map[int]string) (left int, sure bool) { return 0, true }
 
 func (p *process) alive() int { return 0 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"sallyport/agent"
 	"sallyport/tools"
@@ -12,6 +13,7 @@ import (
 
 // CHECKS 70, 73, CASES D9, A1, at the bridge: what a read-back decides.
 func TestReadBack_Decides(t *testing.T) {
+	t.Parallel()
 	hello := strictjson.Digest([]byte("hello"))
 	with := func(data string) scripted { return scripted{Result: statusResult("ok", "m", data)} }
 	for name, tc := range map[string]struct {
@@ -32,6 +34,7 @@ func TestReadBack_Decides(t *testing.T) {
 		"isError":                     {scripted{Result: raw(`{"isError":true,"content":[]}`)}, agent.Undecided, ReasonReadBackFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			// The write itself claims success, whatever happened.
 			s := newStand(t, script{Replies: map[string][]scripted{"call:settle": {tc.reply}}})
 			r := s.begin(t)
@@ -63,6 +66,7 @@ func TestReadBack_Decides(t *testing.T) {
 // A read-back that could not be made is an error, and can be made later: by a new
 // process too, and after the write's connection is lost.
 func TestReadBack_CanBeRepeated(t *testing.T) {
+	t.Parallel()
 	hello := strictjson.Digest([]byte("hello"))
 	good := scripted{Result: statusResult("ok", "m", `{"exists":true,"sha256":"`+hello+`"}`)}
 	for name, first := range map[string]scripted{
@@ -72,8 +76,8 @@ func TestReadBack_CanBeRepeated(t *testing.T) {
 		"an invalid result": {Result: raw(`{"structuredContent":{"status":"ok"}}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{Replies: map[string][]scripted{"call:save": {{Exit: true}}, "call:settle": {good, first, good}}})
-			s.cfg.Contracts[2].Timeout = tools.Duration(impatient)
 			r := s.begin(t)
 			c := r.approved(saveArguments)
 			r.is(r.send(c).Outcome, agent.StatusResultUnknown, agent.ClassProtocolError, ReasonLost)
@@ -88,9 +92,13 @@ func TestReadBack_CanBeRepeated(t *testing.T) {
 			if got := found(); got != agent.Applied {
 				t.Fatalf("on a new connection: %q", got)
 			}
+			if first.Silent { // also the list must come within it
+				r.limit(2 * time.Second)
+			}
 			if got := found(); got != "" {
 				t.Errorf("the check could not be made, and found %q", got)
 			}
+			r.limit(patient)
 			if got := found(); got != agent.Applied {
 				t.Errorf("once more: %q", got)
 			}
@@ -111,6 +119,7 @@ func TestReadBack_CanBeRepeated(t *testing.T) {
 
 // The evidence is worth nothing if the read-back itself is another tool now.
 func TestReadBack_ComparesTheDefinition(t *testing.T) {
+	t.Parallel()
 	same := onePage(findTool, saveTool, settleTool)
 	s := newStand(t, script{Views: []map[string]json.RawMessage{same, same, onePage(findTool, saveTool, strings.Replace(settleTool, "Settles a save.", "S.", 1))}})
 	r := s.begin(t)
@@ -126,6 +135,7 @@ func TestReadBack_ComparesTheDefinition(t *testing.T) {
 // Without `voids` absence proves nothing; plain equality compares text of servers that
 // know no digest.
 func TestReadBack_OfAThirdParty(t *testing.T) {
+	t.Parallel()
 	peek := `{"name":"settle","description":"Shows a text.","inputSchema":{"type":"object","properties":{"filename":{"type":"string"}},"required":["filename"]}}`
 	contract := func(c *Config) {
 		c.Contracts[1].Settle = &tools.Settle{
@@ -145,6 +155,7 @@ func TestReadBack_OfAThirdParty(t *testing.T) {
 		"an error":             {scripted{Result: raw(`{"isError":true,"content":[]}`)}, agent.Undecided},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{
 				Views: []map[string]json.RawMessage{onePage(findTool, saveTool, peek)}, Replies: map[string][]scripted{"call:settle": {tc.reply}},
 			})
@@ -160,6 +171,7 @@ func TestReadBack_OfAThirdParty(t *testing.T) {
 }
 
 func TestReadBack_NeedsAContract(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t, func(c *Config) { c.Contracts[1].Settle = nil })
 	c := r.approved(saveArguments)

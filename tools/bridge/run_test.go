@@ -15,12 +15,16 @@ import (
 	"sallyport/tools/grant"
 )
 
-// quick is the time limit of scripted servers that are to fail by it, and long enough
-// for those that are not.
-const quick = 4 * time.Second
-
-// impatient is the limit where a test waits for it to pass.
-const impatient = 200 * time.Millisecond
+// The time limits of tests, which hold on a loaded machine too.
+const (
+	// patient is the limit of scripted servers, which no test waits for.
+	patient = 60 * time.Second
+	// quick is what shows that it was not waited for.
+	quick = patient / 2
+	// impatient is the limit where a test waits for it to pass, and nothing else is to be
+	// done in it.
+	impatient = 200 * time.Millisecond
+)
 
 // running is a run with its bridge, driven by hand as an engine would.
 type running struct {
@@ -33,8 +37,8 @@ type running struct {
 	n      int
 }
 
-// hurry makes the server's limit short once it has answered.
-func (r *running) hurry() { r.bridge.registry.Servers()[0].Timeout = tools.Duration(impatient) }
+// limit changes the server's time limit, from now on; 0 is the default.
+func (r *running) limit(d time.Duration) { r.bridge.registry.Servers()[0].Timeout = tools.Duration(d) }
 
 // begin discovers, pins what is found and makes the bridge.
 func (s *stand) begin(t *testing.T, change ...func(*Config)) *running {

@@ -48,6 +48,7 @@ func sdkStand(t testing.TB) *stand {
 // CHECKS 5: with a server of the SDK the newest version is negotiated, and calls go
 // through.
 func TestBridge_WithAServerOfTheSDK(t *testing.T) {
+	t.Parallel()
 	s := sdkStand(t)
 	r := s.begin(t)
 	if got := r.run.Spec.Servers[0].Protocol; got != "2026-07-28" {

@@ -93,8 +93,10 @@ var replyCases = map[string]replyCase{
 }
 
 func TestSend_ClassifiesReplies(t *testing.T) {
+	t.Parallel()
 	for name, tc := range replyCases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{Replies: map[string][]scripted{"call:find": {tc.reply}, "call:save": {tc.reply}}})
 			r := s.begin(t)
 			began := time.Now()
@@ -125,11 +127,16 @@ func TestSend_ClassifiesReplies(t *testing.T) {
 
 // CHECKS 72 and 97: no answer within the limit; the session goes on.
 func TestSend_TimesOut(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{Replies: map[string][]scripted{"call:find": {{Silent: true}, {Result: statusResult("ok", "m", "{}")}}, "call:save": {{Silent: true}}}})
-	s.cfg.Contracts[0].Timeout, s.cfg.Contracts[1].Timeout = tools.Duration(impatient), tools.Duration(impatient)
 	r := s.begin(t)
-	r.is(r.read().Outcome, unavailable, agent.ClassTimeout, ReasonTimeout)
-	r.is(r.send(r.approved(saveArguments)).Outcome, unknown, agent.ClassTimeout, ReasonTimeout)
+	sendLate := func(c Call) agent.Outcome {
+		r.limit(impatient)
+		defer r.limit(patient)
+		return r.send(c).Outcome
+	}
+	r.is(sendLate(r.checked(r.propose("s__find", `{"query":"x"}`))), unavailable, agent.ClassTimeout, ReasonTimeout)
+	r.is(sendLate(r.approved(saveArguments)), unknown, agent.ClassTimeout, ReasonTimeout)
 	r.is(r.read().Outcome, agent.StatusOK, agent.ClassOK, "")
 	if n := len(s.got("server/discover")); n != 2 {
 		t.Errorf("%d handshakes: a time-out ended the session", n)
@@ -144,6 +151,7 @@ func TestSend_TimesOut(t *testing.T) {
 
 // Progress does not extend a limit (SPEC B8).
 func TestSend_ProgressDoesNotExtendTheLimit(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{Replies: map[string][]scripted{"call:find": {{
 		Before: []string{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}`}, Silent: true,
 	}}}})
@@ -160,30 +168,32 @@ func TestSend_ProgressDoesNotExtendTheLimit(t *testing.T) {
 func TestSend_WaitsFiveSeconds(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, script{Replies: map[string][]scripted{"call:save": {{Silent: true}}}})
-	s.cfg.Servers[0].Timeout = 0
 	r := s.begin(t)
 	c := r.approved(saveArguments)
+	r.limit(0)
 	began := time.Now()
 	r.is(r.send(c).Outcome, unknown, agent.ClassTimeout, ReasonTimeout)
-	if took := time.Since(began); took < tools.DefaultTimeout || took > tools.DefaultTimeout+time.Second {
+	if took := time.Since(began); took < tools.DefaultTimeout || took > quick {
 		t.Errorf("took %v, want 5 s", took)
 	}
 }
 
 // A tool's own limit replaces the server's.
 func TestSend_TakesTheToolsLimit(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{Replies: map[string][]scripted{"call:find": {{Silent: true}}}})
 	s.cfg.Contracts[0].Timeout = tools.Duration(impatient)
 	r := s.begin(t)
 	began := time.Now()
 	r.is(r.read().Outcome, unavailable, agent.ClassTimeout, ReasonTimeout)
-	if took := time.Since(began); took > quick/2 {
+	if took := time.Since(began); took > quick {
 		t.Errorf("took %v", took)
 	}
 }
 
 // The exact bytes go out: canonical arguments, and the grant in its field.
 func TestSend_SendsTheApprovedBytes(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	c := r.approved(`{"filename":"a.md","content":"<h\u00e9llo> 9007199254740993"}`)
@@ -218,6 +228,7 @@ func TestSend_SendsTheApprovedBytes(t *testing.T) {
 // A write whose connection is gone before a byte was written has not been sent, and
 // Send does not connect again.
 func TestSend_NeverReconnects(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	for _, c := range []Call{r.checked(r.propose("s__find", `{"query":"x"}`)), r.approved(saveArguments)} {
@@ -238,6 +249,7 @@ func TestSend_NeverReconnects(t *testing.T) {
 
 // A request of which no byte could be written has certainly not been sent.
 func TestSend_NothingCouldBeWritten(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{Immortal: true})
 	r := s.begin(t)
 	c := r.approved(saveArguments)
@@ -254,6 +266,7 @@ func TestSend_NothingCouldBeWritten(t *testing.T) {
 // The child dies between Prepare and Send, unnoticed or not: the write is unknown, or
 // certainly not sent.
 func TestSend_TheChildDiesBefore(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	c := r.approved(saveArguments)
@@ -272,6 +285,7 @@ func TestSend_TheChildDiesBefore(t *testing.T) {
 // CASES A2: a new process repeats the Send of a read, after asking whether the tool is
 // the same; a write's it does not send.
 func TestSend_AfterACrash(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{Views: []map[string]json.RawMessage{onePage(findTool, saveTool, settleTool)}})
 	r := s.begin(t)
 	read := r.checked(r.propose("s__find", `{"query":"x"}`))
@@ -287,6 +301,7 @@ func TestSend_AfterACrash(t *testing.T) {
 
 // Only the bytes that the journal names are sent.
 func TestSend_RefusesOtherArguments(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{})
 	r := s.begin(t)
 	c := r.checked(r.propose("s__find", `{"query":"x"}`))
@@ -299,8 +314,8 @@ func TestSend_RefusesOtherArguments(t *testing.T) {
 
 // Close gives up a call in flight instead of waiting for it.
 func TestBridge_CloseEndsACallInFlight(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{Replies: map[string][]scripted{"call:save": {{Silent: true}}}})
-	s.cfg.Servers[0].Timeout = 0
 	r := s.begin(t)
 	c := r.approved(saveArguments)
 	got := make(chan agent.Returned, 1)
@@ -336,6 +351,7 @@ func plain(output, settle bool) func(*Config) {
 
 // SPEC B13, CASES D3, D4: the Host derives the status.
 func TestSend_DerivesTheStatus(t *testing.T) {
+	t.Parallel()
 	text := scripted{Result: raw(`{"content":[{"type":"text","text":"a"}]}`)}
 	structured := scripted{Result: raw(`{"content":[],"structuredContent":{"status":"failed","message":"looks like D7"}}`)}
 	for name, tc := range map[string]struct {
@@ -352,6 +368,7 @@ func TestSend_DerivesTheStatus(t *testing.T) {
 		"isError":                    {plain(false, true), scripted{Result: raw(`{"isError":true,"content":[]}`)}, agent.StatusFailed, unknown, ReasonIsError},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, script{Replies: map[string][]scripted{"call:find": {tc.reply}, "call:save": {tc.reply}}})
 			r := s.begin(t, tc.contract)
 			if got := r.read(); got.Status != tc.read {
@@ -367,6 +384,7 @@ func TestSend_DerivesTheStatus(t *testing.T) {
 // CHECKS 98: from the log alone the chain of one call can be rebuilt, and nothing else
 // is in it.
 func TestLog_HoldsTheChainOfACall(t *testing.T) {
+	t.Parallel()
 	s := newStand(t, script{Replies: map[string][]scripted{"call:save": {{Error: raw(`{"code":1,"message":"private words"}`)}}}})
 	r := s.begin(t)
 	r.read()

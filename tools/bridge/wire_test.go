@@ -29,7 +29,7 @@ func newPeer(t *testing.T) (*wire, *peer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := inR.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil { // a test fails rather than hang
+	if err := inR.SetReadDeadline(time.Now().Add(patient)); err != nil { // a test fails rather than hang
 		t.Fatal(err)
 	}
 	w := newWire(outR, inW)
@@ -70,7 +70,7 @@ func (w *wire) mustEnd(t *testing.T) {
 	t.Helper()
 	select {
 	case <-w.done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patient):
 		t.Fatal("the connection goes on")
 	}
 }
@@ -92,7 +92,7 @@ func ask(w *wire, ctx context.Context, id string) <-chan answered {
 
 func TestWire_GivesEachReplyToItsRequest(t *testing.T) {
 	w, p := newPeer(t)
-	first, second := ask(w, within(t, 5*time.Second), "1001"), ask(w, within(t, 5*time.Second), "1002")
+	first, second := ask(w, within(t, patient), "1001"), ask(w, within(t, patient), "1002")
 	p.hears("tools/call")
 	p.hears("tools/call")
 	p.says(`{"jsonrpc":"2.0","method":"notifications/progress","params":{}}`)
@@ -126,7 +126,7 @@ func TestWire_EndsTheConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, p := newPeer(t)
-			got := ask(w, within(t, 5*time.Second), "1001")
+			got := ask(w, within(t, patient), "1001")
 			p.hears("tools/call")
 			p.says(tc.line)
 			a := <-got
@@ -134,7 +134,7 @@ func TestWire_EndsTheConnection(t *testing.T) {
 			if !a.sent || !errors.As(a.err, &refused) || refused.Reason != tc.want {
 				t.Errorf("%+v, want %s", a, tc.want)
 			}
-			if _, sent, err := w.exchange(within(t, time.Second), "1002", "tools/call", []byte(`{}`)); sent || err == nil {
+			if _, sent, err := w.exchange(within(t, patient), "1002", "tools/call", []byte(`{}`)); sent || err == nil {
 				t.Errorf("a request after the end: sent %v, %v", sent, err)
 			}
 		})
@@ -143,7 +143,7 @@ func TestWire_EndsTheConnection(t *testing.T) {
 
 func TestWire_ASecondReplyEndsTheConnection(t *testing.T) {
 	w, p := newPeer(t)
-	got := ask(w, within(t, 5*time.Second), "1001")
+	got := ask(w, within(t, patient), "1001")
 	p.hears("tools/call")
 	p.says(`{"jsonrpc":"2.0","id":1001,"result":{}}`)
 	if a := <-got; a.err != nil {
@@ -161,14 +161,14 @@ func TestWire_ASecondReplyEndsTheConnection(t *testing.T) {
 // goes on.
 func TestWire_GivesUpARequest(t *testing.T) {
 	w, p := newPeer(t)
-	a := <-ask(w, within(t, 50*time.Millisecond), "1001")
+	a := <-ask(w, within(t, impatient), "1001")
 	if !a.sent || !errors.Is(a.err, context.DeadlineExceeded) {
 		t.Fatalf("%+v", a)
 	}
 	p.hears("tools/call")
 	p.hears(`"notifications/cancelled","params":{"requestId":1001`)
 	p.says(`{"jsonrpc":"2.0","id":1001,"result":{"late":true}}`)
-	next := ask(w, within(t, 5*time.Second), "1002")
+	next := ask(w, within(t, patient), "1002")
 	p.hears("tools/call")
 	p.says(`{"jsonrpc":"2.0","id":1002,"result":{}}`)
 	if a := <-next; a.err != nil {
@@ -188,14 +188,14 @@ func TestWire_KnowsThatNothingWasSent(t *testing.T) {
 
 	w, p := newPeer(t)
 	_ = p.hin.Close()
-	if _, sent, err := w.exchange(within(t, time.Second), "1001", "tools/call", []byte(`{}`)); sent || !errors.Is(err, errWrite) {
+	if _, sent, err := w.exchange(within(t, patient), "1001", "tools/call", []byte(`{}`)); sent || !errors.Is(err, errWrite) {
 		t.Errorf("a server that reads no more: sent %v, %v", sent, err)
 	}
 
 	w, p = newPeer(t)
 	_ = p.out.Close()
 	w.mustEnd(t)
-	if _, sent, err := w.exchange(within(t, time.Second), "1001", "tools/call", []byte(`{}`)); sent || !errors.Is(err, errLost) {
+	if _, sent, err := w.exchange(within(t, patient), "1001", "tools/call", []byte(`{}`)); sent || !errors.Is(err, errLost) {
 		t.Errorf("a server that has gone: sent %v, %v", sent, err)
 	}
 }
