@@ -16,9 +16,13 @@ import (
 	"syscall"
 
 	"sallyport/cmd/sallyport/terminal"
+	"sallyport/tools/bridge"
 )
 
-func main() { os.Exit(int(start(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))) }
+func main() {
+	bridge.AdoptOrphans() // no child of the command's own is in a session of its own
+	os.Exit(int(start(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)))
+}
 
 // start runs one command and returns its exit code.
 func start(args []string, in, out, errs *os.File) exit {
