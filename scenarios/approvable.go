@@ -24,6 +24,9 @@ type NotApprovable struct {
 // Unable is an approver who may not sign for a tool, and why.
 type Unable struct{ Name, Why string }
 
+// WhyRole is why a key may not sign that has not the role.
+const WhyRole = "has not the role"
+
 // Error names the tool, how many must sign, and what each key is good for.
 func (n *NotApprovable) Error() string {
 	var b strings.Builder
@@ -85,7 +88,7 @@ func (n *NotApprovable) count(a agent.Approver, c tools.Contract, operator strin
 	case !a.NotAfter.IsZero() && !now.Before(a.NotAfter):
 		why = "only until " + a.NotAfter.Format(time.DateOnly)
 	case n.Role != "" && !slices.Contains(a.Roles, n.Role):
-		why = "has not the role"
+		why = WhyRole
 	case n.Needed > 1 && !own && key.Name == operator:
 		why = "begins the run"
 	case slices.Contains(n.Able, key.Name):

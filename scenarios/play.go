@@ -62,7 +62,7 @@ func Play(ctx context.Context, s *Scenario, o PlayOptions) (result Result, err e
 		parked := err == nil && result.State.Open()
 		err = errors.Join(err, st.Close())
 		if o.Keep || parked {
-			result.Dir, result.StateDir = st.Dir, st.State
+			result.Run, result.Dir, result.StateDir = st.Run, st.Dir, st.State
 			return
 		}
 		err = errors.Join(err, st.Remove())

@@ -16,7 +16,8 @@ import (
 
 // app is one invocation: its streams, its global flags, and how it is to end.
 type app struct {
-	in, out, errs *os.File
+	in, out, errs  *os.File
+	stdout, stderr *stream // out and errs, for writing
 
 	stateDir   string // --state
 	configFile string // --config
@@ -30,14 +31,15 @@ type app struct {
 	code  exit // where no error says otherwise
 
 	mu   sync.Mutex
-	last func() // done before the process ends at once
+	last []func() // done before the process ends at once
 }
 
-// lastly says what is done even if the process must end at once.
+// lastly says what is done even if the process must end at once, after what was said
+// before.
 func (a *app) lastly(do func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.last = do
+	a.last = append(a.last, do)
 }
 
 // interrupted says that the first Ctrl-C was heard, where somebody may be waiting.
@@ -51,8 +53,8 @@ func (a *app) interrupted() {
 func (a *app) atOnce() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.last != nil {
-		a.last()
+	for _, do := range a.last {
+		do()
 	}
 }
 
@@ -110,7 +112,7 @@ func (a *app) asks() bool { return !a.noInput && a.console().Interactive() }
 
 // say writes a line for people.
 func (a *app) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.errs, format+"\n", args...) // stderr is nobody's data
+	_, _ = fmt.Fprintf(a.stderr, format+"\n", args...) // stderr is nobody's data
 }
 
 // statePath is the state directory: the flag, else what the configuration says, else

@@ -33,6 +33,8 @@ type desk struct {
 	keepTyped bool
 	// endOnRefusal ends the attending once a person has refused here.
 	endOnRefusal bool
+	// passing is whether the state goes with the process: there is no going on with it.
+	passing bool
 	// alone makes it an error that another process serves the run.
 	alone bool
 	// more is added to the commands that the operator is told: --state and the like.
@@ -45,6 +47,7 @@ type desk struct {
 // ended or why it rests. While another process serves the run, its journal is
 // followed instead.
 func (d *desk) attend(ctx context.Context) (agent.Run, error) {
+	d.app.lastly(d.endAtOnce)
 	d.told = d.app.progress(ctx, d.host.Engine, d.run)
 	defer d.told.stop()
 	for {
@@ -69,6 +72,15 @@ func (d *desk) attend(ctx context.Context) (agent.Run, error) {
 			return run, err
 		}
 	}
+}
+
+// endAtOnce says how to go on after the process was ended at once.
+func (d *desk) endAtOnce() {
+	if d.passing {
+		d.app.say("Ended at once. The folder is removed, and the run with it.")
+		return
+	}
+	d.app.say("Ended at once. A write that was in flight has an unknown outcome, and is not sent again. Go on with:\n  %s", d.command("resume", d.run))
 }
 
 // serve moves the run on until it rests, here or wherever it is served.
@@ -238,7 +250,7 @@ func (d *desk) deliver(ctx context.Context, run agent.Run, answer terminal.Answe
 		return err
 	}
 	if v.Refusal != nil {
-		d.app.say("The decision was not taken: %s", terminal.Line(v.Refusal.Message))
+		d.app.say("The decision was not taken: %s", terminal.Line(refusalText(v.Refusal)))
 	}
 	return nil
 }
@@ -263,7 +275,7 @@ func (d *desk) show(ctx context.Context, run agent.Run) error {
 	if d.app.console().Interactive() {
 		width = d.app.console().Width()
 	}
-	return p.Write(d.app.errs, width)
+	return p.Write(d.app.stderr, width)
 }
 
 // report says how the run ended or what it waits for, on stderr, and gives the exit
@@ -311,7 +323,11 @@ func (a *app) atDesk(id, as string, use func(*desk) error) error {
 		return err
 	}
 	return a.reading(func(e agent.Engine) error {
-		host, done, err := a.hostOn(e, dir, id)
+		operator, err := a.operator(as, dir)
+		if err != nil {
+			return err
+		}
+		host, done, err := a.hostOn(e, dir, id, operator)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/agent"
+	"sallyport/agent/embedded"
 	"sallyport/cmd/sallyport/terminal"
+	"sallyport/nodes/llm"
 	"sallyport/scenarios"
 )
 
@@ -64,7 +67,7 @@ func (a *app) deciding(ctx context.Context, id string, d decision,
 			return err
 		}
 		if run.State != agent.StateAwaitingApproval {
-			return fail(exitDenied, "see: sallyport show "+id, "decide on run %s: no candidate is pending: the run is %s", id, stateWords(run))
+			return fail(exitDenied, "see: "+desk.command("show", id), "decide on run %s: no candidate is pending: the run is %s", id, stateWords(run))
 		}
 		if err := desk.show(ctx, run); err != nil {
 			return err
@@ -121,7 +124,7 @@ func (a *app) approve(ctx context.Context, id string, d decision) error {
 func (a *app) askOnce(ctx context.Context, desk *desk, run agent.Run) (terminal.Answer, error) {
 	answer, err := desk.askOf(ctx, run)
 	if err == nil && answer == terminal.Withdrawn {
-		err = fail(exitDenied, "see: sallyport show "+run.ID, "approve run %s: it has moved on, or the candidate has expired", run.ID)
+		err = fail(exitDenied, "see: "+desk.command("show", run.ID), "approve run %s: it has moved on, or the candidate has expired", run.ID)
 	}
 	return answer, err
 }
@@ -146,7 +149,7 @@ func (a *app) decided(ctx context.Context, desk *desk, run agent.Run, delivery a
 		return err
 	}
 	if v.Refusal != nil {
-		return refused(desk.run, v.Refusal)
+		return desk.refused(v.Refusal)
 	}
 	a.say("Run %s: %s.", desk.run, v.Row)
 	if v.Row == agent.RowEndorsed {
@@ -161,12 +164,23 @@ func (a *app) decided(ctx context.Context, desk *desk, run agent.Run, delivery a
 }
 
 // refused is the failure of a decision that the run did not take.
-func refused(run string, why *agent.Refusal) error {
-	code := exitDenied
-	if why.Code == agent.CodeForged { // no key that the run knows
+func (d *desk) refused(why *agent.Refusal) error {
+	code, next := exitDenied, "see: "+d.command("show", d.run)
+	switch why.Code {
+	case agent.CodeForged: // no key that the run knows
 		code = exitNoKey
+	case agent.CodeEnded:
+		next = "begin a new run; what became of this one: " + d.command("show", d.run)
 	}
-	return fail(code, "see: sallyport show "+run, "decide on run %s: %w", run, why)
+	return fail(code, next, "run %s: %s", d.run, refusalText(why))
+}
+
+// refusalText is a refusal for people.
+func refusalText(r *agent.Refusal) string {
+	if r.Code == agent.CodeEnded {
+		return "it has ended, and what has ended is not gone on with"
+	}
+	return r.Message
 }
 
 // goOn attends to the run after a command, and ends with its exit code.
@@ -179,14 +193,43 @@ func (d *desk) goOn(ctx context.Context) error {
 	return d.app.result(ctx, d.host.Engine, run)
 }
 
-// interrupted adds to an error how to go on with the run that it left behind.
+// scriptFault begins the message about a script that does not fit its run.
+const scriptFault = "the scripted model is at fault"
+
+// interrupted is how an attendance that an error ended is told: what of, and how to go
+// on with the run that it left behind.
 func (d *desk) interrupted(run agent.Run, err error) error {
 	code, next := codeOf(err)
-	if code == exitFailed && run.State == agent.StateNeedsVerification {
+	var script *llm.ScriptError
+	var store *embedded.StoreError
+	switch {
+	case errors.As(err, &script):
+		// The run keeps the script that it was begun with: to resume it fails again.
+		code, err = exitUsage, fmt.Errorf("%s: %w; run %s stays open", scriptFault, script, d.run)
+		next = "mend the script and begin a new run; end this one with: " + d.command("cancel", d.run)
+	case errors.Is(err, agent.ErrServed):
+		code, next = exitDenied, "watch it with: "+d.command("journal", d.run, "--follow")
+	case errors.As(err, &store) && code == exitFailed:
+		err = fmt.Errorf("the run has not failed, its state could not be written: %w", err)
+	case code == exitInterrupted && unsettled(run):
+		err = fmt.Errorf("%w; the outcome of a write is unknown, and nothing is sent again", err)
+		next = "have it checked with: " + d.command("resume", d.run)
+	case code == exitFailed && run.State == agent.StateNeedsVerification:
 		code = exitUnknown
 	}
-	if next == "" && run.State.Open() {
+	switch {
+	case d.passing && code == exitInterrupted:
+		err, next = fmt.Errorf("%w; the folder is removed, and the run with it", err), ""
+	case d.passing:
+		next = ""
+	case next == "" && run.State.Open():
 		next = d.command("resume", run.ID)
 	}
 	return &failure{code: code, err: err, next: next}
+}
+
+// unsettled reports whether the outcome of a write of the run is unknown.
+func unsettled(run agent.Run) bool {
+	return run.State == agent.StateNeedsVerification ||
+		run.Call != nil && run.Call.Outcome != nil && run.Call.Outcome.Status == agent.StatusResultUnknown
 }

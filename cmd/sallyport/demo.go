@@ -43,6 +43,9 @@ prints how to go on.`,
 const demoName = "demo"
 
 func (a *app) demo(ctx context.Context, f demoFlags) (err error) {
+	if a.configFile != "" {
+		return usage("leave --config away", "demo: --config %s: the demo brings its own configuration", a.configFile)
+	}
 	me, err := self()
 	if err != nil {
 		return err
@@ -60,6 +63,17 @@ func (a *app) demo(ctx context.Context, f demoFlags) (err error) {
 			return err
 		}
 	}
+	if !o.Scripted {
+		if o.Actor, err = a.operator("", ""); err != nil {
+			return err
+		}
+	}
+	log, done, err := a.stageLog()
+	if err != nil {
+		return err
+	}
+	defer done()
+	o.Log = log
 	st, err := scenarios.SetUp(s, o)
 	if err != nil {
 		return playErr(ctx, err)
@@ -101,16 +115,13 @@ func (d *demonstration) play(ctx context.Context) error {
 	desk := &desk{
 		app: a, host: st.Host, run: run.ID, more: "--state " + quoted(st.State),
 		ask: d.verb == "" && a.asks(), keepTyped: true, endOnRefusal: true,
-		key: &st.Keys[0],
+		key: &st.Keys[0], passing: !d.kept,
 	}
 	if d.verb == scenarios.VerbApprove || d.verb == scenarios.VerbReject {
 		desk.scripted = d.verb
 	}
 	run, err = desk.attend(ctx)
 	if err != nil {
-		if !d.kept {
-			run = agent.Run{} // it goes with the folder: there is nothing to go on with
-		}
 		return desk.interrupted(run, err)
 	}
 	return d.conclude(ctx, desk, run)
@@ -162,8 +173,7 @@ func (d *demonstration) saved(ctx context.Context, desk *desk, run agent.Run, en
 	if d.app.output != formatTable {
 		return d.app.result(ctx, d.stage.Host.Engine, run)
 	}
-	shown, _ := terminal.Escape(string(data))
-	return d.app.print("%s", shown)
+	return d.app.modelText("The report", string(data))
 }
 
 // refused cancels what is left of the run and checks that nothing was written.

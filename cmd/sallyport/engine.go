@@ -9,7 +9,7 @@ var tuned func(*embedded.Config)
 
 // engineConfig is how every command opens the engine.
 func engineConfig() embedded.Config {
-	config := embedded.Config{Actor: userName()}
+	config := embedded.Config{Actor: account()}
 	if tuned != nil {
 		tuned(&config)
 	}

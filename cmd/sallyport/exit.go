@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"sallyport/agent"
+	"sallyport/scenarios/config"
 	"sallyport/tools/grant"
 )
 
@@ -32,15 +33,15 @@ var exits = []struct {
 	means string
 }{
 	{exitOK, "ok; a run has completed, also after refused calls"},
-	{exitFailed, "the run has failed or was cancelled, or the scenario or acceptance did not hold"},
-	{exitUsage, "usage or configuration; files are named as file:line:col"},
-	{exitDenied, "denied: the decision came late, is not allowed, or is about something else"},
-	{exitNoKey, "no usable key: none is there, its passphrase is wrong, or the run does not know it"},
+	{exitFailed, "the run has failed or was cancelled, the scenario or acceptance did not hold, or the state cannot be written"},
+	{exitUsage, "usage or configuration, a script that does not fit its run included; files are named as file:line:col"},
+	{exitDenied, "denied: the decision came late, is not allowed, or is about something else; or another process serves the run"},
+	{exitNoKey, "no usable key: none is there, its file or passphrase is wrong, the run does not know it, or too few may approve"},
 	{exitParked, "an approval is needed and there is nobody to ask; the run waits, or is paused"},
 	{exitUnknown, "the outcome of a write is unknown; a person must find out"},
 	{exitUnreachable, "the model or a required tool server cannot be reached"},
 	{exitIntegrity, "the journal does not hold together, or a newer version wrote it"},
-	{exitInterrupted, "interrupted; the state is kept and the run can be resumed"},
+	{exitInterrupted, "interrupted; the run can be resumed, but for a demo or scenario, whose folder is removed unless --keep"},
 }
 
 // failure is an error with the exit code that it ends in and what to do next.
@@ -78,7 +79,7 @@ var classes = []struct {
 	{agent.ErrIntegrity, exitIntegrity, "the state directory was changed from outside, or its disk is at fault; restore it from a copy"},
 	{agent.ErrNewer, exitIntegrity, "use the newer version of sallyport with this state directory"},
 	{agent.ErrNoRun, exitUsage, "list what is there with: sallyport runs (and --state DIR, if the run is kept elsewhere)"},
-	{agent.ErrServed, exitFailed, "another process is serving the run; watch it with: sallyport journal RUN --follow"},
+	{agent.ErrServed, exitDenied, "another process is serving the run; watch it with: sallyport journal RUN --follow"},
 	{agent.ErrExists, exitUsage, "choose another run id with --id"},
 	{grant.ErrPassphrase, exitNoKey, "try again on a terminal, where the passphrase is asked for"},
 	{grant.ErrKeyFile, exitNoKey, "a private key must be a file of your own with mode 0600"},
@@ -92,6 +93,9 @@ func codeOf(err error) (exit, string) {
 	}
 	if errors.As(err, &f) {
 		return f.code, f.next
+	}
+	if placed := new(config.Error); errors.As(err, &placed) {
+		return exitUsage, ""
 	}
 	for _, c := range classes {
 		if errors.Is(err, c.is) {

@@ -15,8 +15,9 @@ import (
 // logFolder holds the JSON logs of a state directory, one file for each run.
 const logFolder = "log"
 
-// hostOn makes the host of a run on an open engine. done closes its log.
-func (a *app) hostOn(e agent.Engine, dir, run string) (host *scenarios.Host, done func(), err error) {
+// hostOn makes the host of a run on an open engine, for that operator. done closes its
+// log.
+func (a *app) hostOn(e agent.Engine, dir, run, operator string) (host *scenarios.Host, done func(), err error) {
 	self, err := self()
 	if err != nil {
 		return nil, nil, err
@@ -26,7 +27,7 @@ func (a *app) hostOn(e agent.Engine, dir, run string) (host *scenarios.Host, don
 		return nil, nil, err
 	}
 	return &scenarios.Host{
-		Engine: e, StateDir: dir, Self: self, Actor: userName(),
+		Engine: e, StateDir: dir, Self: self, Actor: operator,
 		Log: zerolog.New(out).With().Timestamp().Logger(),
 	}, done, nil
 }
@@ -35,7 +36,7 @@ func (a *app) hostOn(e agent.Engine, dir, run string) (host *scenarios.Host, don
 // made when the first line is written.
 func (a *app) log(dir, run string) (io.Writer, func(), error) {
 	if a.logFile == "-" {
-		return a.errs, func() {}, nil
+		return a.stderr, func() {}, nil
 	}
 	l := &logFile{path: a.logFile}
 	if a.logFile == "" {

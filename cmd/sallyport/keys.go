@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,7 +195,8 @@ func secretErr(ctx context.Context, err error) error {
 	return fail(exitNoKey, "", "%w", err)
 }
 
-// userName is a name for the user's key, from the environment.
+// userName is a name for the user's key, from the environment: a label, which nothing
+// rests on. Who begins a run is [app.operator].
 func userName() string {
 	for _, v := range []string{"USER", "LOGNAME"} {
 		if n := os.Getenv(v); n != "" {
@@ -245,24 +247,31 @@ func readKeyRow(dir, name string) keyRow {
 	row := keyRow{Name: name, Path: filepath.Join(dir, name+privateSuffix)}
 	var err error
 	if row.Encrypted, err = grant.Encrypted(row.Path); err != nil {
-		row.Problem = rootCause(err)
-		return row
+		row.Problem = keyProblem(err)
 	}
 	line, err := os.ReadFile(filepath.Join(dir, name+publicSuffix))
 	if err != nil {
-		row.Problem = "its public key is missing: " + rootCause(err)
+		row.Problem = cmp.Or(row.Problem, "its public key is missing: "+rootCause(err))
 		return row
 	}
 	key, err := grant.ParsePublicKey(strings.TrimSuffix(string(line), "\n"))
 	switch {
 	case err != nil:
-		row.Problem = "its public key is damaged"
+		row.Problem = cmp.Or(row.Problem, "its public key is damaged")
 	case key.Name != name:
-		row.Problem = "its public key has another name"
+		row.Problem = cmp.Or(row.Problem, "its public key has another name")
 	default:
 		row.ID, row.Public = key.ID(), key.String()
 	}
 	return row
+}
+
+// keyProblem is what is wrong with a private key's file, without its path.
+func keyProblem(err error) string {
+	if _, why, found := strings.Cut(err.Error(), grant.ErrKeyFile.Error()+": "); found {
+		return "key file refused: " + why
+	}
+	return rootCause(err)
 }
 
 // rootCause is the innermost text of an error: the row names the file already.

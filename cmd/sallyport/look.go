@@ -40,12 +40,15 @@ func (a *app) runsCommand() *cobra.Command {
 			if err := knownState(filter.State); err != nil {
 				return err
 			}
+			if filter.Limit < 0 {
+				return usage("0 lists all", "list runs: --limit %d is below 0", filter.Limit)
+			}
 			rows, err := a.summaries(c.Context(), filter)
+			if len(rows) == 0 {
+				err = a.none("No runs", err)
+			}
 			if err != nil {
 				return err
-			}
-			if len(rows) == 0 {
-				a.say("No runs.")
 			}
 			return list(a, []string{"RUN", "STATE", "TOOL", "STARTED", "UPDATED", ""}, rows)
 		},
@@ -70,7 +73,7 @@ func knownState(s agent.State) error {
 	return usage("states are "+strings.Join(names, ", "), "list runs in state %q: there is no such state", string(s))
 }
 
-// summaries lists runs; no state directory is no runs.
+// summaries lists runs. Where nothing has run yet it is [agent.ErrNoRun].
 func (a *app) summaries(ctx context.Context, filter agent.Filter) ([]runRow, error) {
 	var rows []runRow
 	err := a.reading(func(e agent.Engine) error {
@@ -80,9 +83,6 @@ func (a *app) summaries(ctx context.Context, filter agent.Filter) ([]runRow, err
 		}
 		return err
 	})
-	if errors.Is(err, agent.ErrNoRun) {
-		return nil, nil
-	}
 	return rows, err
 }
 
@@ -97,11 +97,20 @@ type pendingRow struct {
 	Needed    int       `json:"needed"`
 	Signed    []string  `json:"signed"`
 	Paused    bool      `json:"paused,omitempty"`
+	Expired   bool      `json:"expired,omitempty"` // nobody decided in time: whoever serves the run next finds so
 }
 
 func (p pendingRow) cells() []string {
 	signed := fmt.Sprintf("%d of %d", len(p.Signed), p.Needed)
-	return []string{p.Run, p.Tool, p.SHA256, fmt.Sprint(p.Bytes), clock(p.Expires), signed}
+	return []string{p.Run, p.Tool, p.SHA256, fmt.Sprint(p.Bytes), p.until(), signed}
+}
+
+// until is when the candidate expires, and whether that has come.
+func (p pendingRow) until() string {
+	if p.Expired {
+		return clock(p.Expires) + " (expired)"
+	}
+	return clock(p.Expires)
 }
 
 func pendingOf(run agent.Run) pendingRow {
@@ -109,6 +118,7 @@ func pendingOf(run agent.Run) pendingRow {
 	return pendingRow{
 		Run: run.ID, Tool: tool.Name, SHA256: run.Call.Candidate.Arguments, Bytes: run.Call.Candidate.Bytes,
 		Candidate: run.Call.Candidate.ID, Expires: run.Deadline, Needed: tool.Approvers, Signed: signers(run), Paused: run.Held,
+		Expired: !run.Deadline.IsZero() && !time.Now().Before(run.Deadline),
 	}
 }
 
@@ -138,11 +148,11 @@ func (a *app) approvalsCommand() *cobra.Command {
 				}
 				return err
 			})
-			if err != nil && !errors.Is(err, agent.ErrNoRun) {
-				return err
-			}
 			if len(rows) == 0 {
-				a.say("Nothing waits for approval.")
+				err = a.none("Nothing waits for approval", err)
+			}
+			if err != nil {
+				return err
 			}
 			return list(a, []string{"RUN", "TOOL", "SHA256", "BYTES", "EXPIRES", "SIGNED"}, rows)
 		},
@@ -225,7 +235,7 @@ func (a *app) showTable(s shown) error {
 	line("used", "%d of %d calls, %d of %d turns, %d of %d tokens, %d of %d s",
 		s.Used.Calls, s.Budget.Calls, s.Used.Turns, s.Budget.Turns, s.Used.Tokens, s.Budget.Tokens, s.Used.Wall, s.Budget.Wall)
 	if p := s.Pending; p != nil {
-		line("waits", "%s, sha256 %s, until %s", p.Tool, p.SHA256, clock(p.Expires))
+		line("waits", "%s, sha256 %s, until %s", p.Tool, p.SHA256, p.until())
 	}
 	if err := a.print("\n"); err != nil {
 		return err
@@ -236,10 +246,10 @@ func (a *app) showTable(s shown) error {
 	if s.Answer == "" {
 		return nil
 	}
-	if err := a.print("\nThe model's answer (untrusted):\n"); err != nil {
+	if err := a.print("\nThe answer, in the model's words (untrusted):\n"); err != nil {
 		return err
 	}
-	return terminal.Untrusted(a.out, s.Answer, 0)
+	return terminal.Untrusted(a.stdout, s.Answer, a.width())
 }
 
 func (a *app) journalCommand() *cobra.Command {
@@ -269,6 +279,9 @@ func (a *app) journal(ctx context.Context, e agent.Engine, id string, follow boo
 		}
 		if err := a.entry(entry); err != nil {
 			return err
+		}
+		if a.stdout.gone.Load() {
+			return nil // there is nobody to follow it for
 		}
 	}
 	if run.Seq == 0 {

@@ -26,14 +26,15 @@ func main() {
 
 // start runs one command and returns its exit code.
 func start(args []string, in, out, errs *os.File) exit {
-	a := &app{in: in, out: out, errs: errs}
+	survivePipes()
+	a := &app{in: in, out: out, errs: errs, stdout: &stream{file: out}, stderr: &stream{file: errs}}
 	ctx, stop := interruptible(a.interrupted, a.atOnce)
 	defer stop()
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
-	root.SetErr(errs)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return a.code
@@ -53,7 +54,7 @@ func start(args []string, in, out, errs *os.File) exit {
 func (a *app) complain(attempted string, err error, next string) {
 	a.warn(attempted, err.Error())
 	if next != "" {
-		_, _ = fmt.Fprintln(a.errs, "  next: "+terminal.Line(next))
+		_, _ = fmt.Fprintln(a.stderr, "  next: "+terminal.Message(next))
 	}
 }
 
@@ -63,7 +64,7 @@ func (a *app) warn(about, message string) {
 		if i == 0 {
 			line = about + ": " + line
 		}
-		_, _ = fmt.Fprintln(a.errs, terminal.Line(line)) // there is nowhere else to say it
+		_, _ = fmt.Fprintln(a.stderr, terminal.Message(line)) // there is nowhere else to say it
 	}
 }
 

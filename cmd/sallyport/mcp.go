@@ -15,8 +15,18 @@ func (a *app) mcpCommand() *cobra.Command {
 	var file string
 	docs := &cobra.Command{
 		Use: "docs --config FILE", Short: "The document server: search, read, and save what was signed", Args: cobra.NoArgs,
+		Long: `Serve the documents of a folder to any MCP host. FILE is YAML:
+
+  root: ./desk              # holds sources/ and reports/
+  scope: desk/reading       # what grants are bound to, besides the audience
+  audience: docs@my-desk    # names this server
+  ledger: ./ledger          # remembers used grants; outside of root, and there already
+  keys: ["ed25519 BASE64 NAME"]  # who may sign; see sallyport keys list -o json`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			a.code = exit(docserver.Serve(c.Context(), file, a.in, a.out, a.errs))
+			a.code = exit(docserver.Serve(c.Context(), file, a.in, a.out, a.stderr))
+			if a.code == exitUsage { // it has said what is wrong
+				a.say("  next: see sallyport help mcp docs, which shows the file")
+			}
 			return nil
 		},
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"sallyport/cmd/sallyport/terminal"
 )
@@ -33,8 +34,9 @@ const formatsKey = "formats"
 
 // Set implements the flag.
 func (f *format) Set(s string) error {
-	if !slices.Contains(append(slices.Clone(formats), formatMermaid, formatDot), format(s)) {
-		return fmt.Errorf("there is no format %q", s)
+	all := append(slices.Clone(formats), formatMermaid, formatDot)
+	if !slices.Contains(all, format(s)) {
+		return fmt.Errorf("there is no format %q; there are %s, and for graph %s and %s", s, "table, json, jsonl", formatMermaid, formatDot)
 	}
 	*f = format(s)
 	return nil
@@ -84,7 +86,7 @@ func list[R row](a *app, head []string, rows []R) error {
 		}
 		return nil
 	}
-	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.stdout, 0, 8, 2, ' ', 0)
 	if len(rows) > 0 {
 		fmt.Fprintln(w, strings.Join(head, "\t"))
 	}
@@ -133,9 +135,29 @@ func escapeJSON(text string) string {
 	return b.String()
 }
 
+// modelText writes what a model wrote. On a terminal it stands behind a gutter, under a
+// line that says what it is; elsewhere it is the text itself, so that it can be used.
+// In both what a terminal would not plainly show is escaped.
+func (a *app) modelText(what, text string) error {
+	if a.onTerminal() {
+		if err := a.print("%s, in the model's words (untrusted):\n", what); err != nil {
+			return err
+		}
+		return terminal.Untrusted(a.stdout, text, a.width())
+	}
+	shown, _ := terminal.Escape(text)
+	return a.print("%s\n", strings.TrimSuffix(shown, "\n"))
+}
+
+// onTerminal reports whether stdout is read by a person.
+func (a *app) onTerminal() bool { return term.IsTerminal(int(a.out.Fd())) }
+
+// width is that of the terminal that stdout is, in cells; 0 if it is none.
+func (a *app) width() int { return terminal.Console{Out: a.out}.Width() }
+
 // print writes lines of a table or text.
 func (a *app) print(format string, args ...any) error {
-	if _, err := fmt.Fprintf(a.out, format, args...); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, format, args...); err != nil {
 		return fmt.Errorf("write the output: %w", err)
 	}
 	return nil

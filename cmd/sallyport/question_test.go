@@ -58,7 +58,13 @@ func TestDemo_CleansUp(t *testing.T) {
 		s := u.open("demo")
 		s.see(asks)
 		s.enter(typed)
-		s.end()
+		_, screen := s.end()
+		if typed == ctrlC && (!strings.Contains(screen, "the folder is removed, and the run with it") || strings.Contains(screen, "resume")) {
+			t.Errorf("it says otherwise:\n%s", screen)
+		}
+		if strings.Contains(screen, "by scenario") || strings.Contains(screen, "by a scenario") {
+			t.Errorf("a person decided:\n%s", screen)
+		}
 		left, err := os.ReadDir(u.path("tmp"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("after %q: %v, %v is left", typed, left, err)

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"sallyport/agent"
 	"sallyport/cmd/sallyport/terminal"
+	"sallyport/nodes/llm"
 	"sallyport/scenarios"
+	"sallyport/scenarios/config"
 	"sallyport/tools/bridge"
 )
 
@@ -62,6 +66,9 @@ temporary folder and compared with what it expects.`,
 }
 
 func (a *app) run(ctx context.Context, path string, f runFlags) error {
+	if path == "" {
+		return usage("name a task or scenario file", "run: the name of the file is empty")
+	}
 	s, err := a.loadFile(path)
 	if err != nil {
 		return err
@@ -85,20 +92,24 @@ func (a *app) run(ctx context.Context, path string, f runFlags) error {
 }
 
 func (a *app) runTask(ctx context.Context, s *scenarios.Scenario, f runFlags) error {
-	if err := canApprove(s); err != nil {
-		return err
-	}
 	dir, err := a.statePath()
 	if err != nil {
 		return err
 	}
+	operator, err := a.operator(f.as, dir)
+	if err != nil {
+		return err
+	}
 	plan := s.Plan()
+	if err := plan.CheckApprovers(operator, time.Now()); err != nil {
+		return beginErr(ctx, err) // before a state directory is made
+	}
 	plan.Run = f.id
 	if plan.Run == "" {
 		plan.Run = scenarios.NewRunID(s.Name())
 	}
 	return a.opened(func(e agent.Engine, _ string) error {
-		host, done, err := a.hostOn(e, dir, plan.Run)
+		host, done, err := a.hostOn(e, dir, plan.Run, operator)
 		if err != nil {
 			return err
 		}
@@ -116,30 +127,35 @@ func (a *app) runTask(ctx context.Context, s *scenarios.Scenario, f runFlags) er
 	})
 }
 
-// canApprove refuses a task whose tools need approvals that nobody could give.
-func canApprove(s *scenarios.Scenario) error {
-	if len(s.Config.Keys) > 0 {
-		return nil
-	}
-	for _, c := range s.Config.Tools {
-		if c.Approvers() > 0 {
-			return fail(exitNoKey, "make a key with: sallyport keys new",
-				"run %s: tool %s needs an approval, and you have no key to give it with", s.File, c.Name)
-		}
-	}
-	return nil
-}
-
 // beginErr gives the errors of a beginning their exit codes.
 func beginErr(ctx context.Context, err error) error {
 	var missing *scenarios.Unreachable
+	var parked *scenarios.NotApprovable
+	var clash *scenarios.Clash
 	switch {
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
+	case errors.As(err, &parked):
+		return fail(exitNoKey, approvable(parked), "no run was created: %w", err)
+	case errors.As(err, &clash):
+		return usage("", "%w", err)
 	case errors.As(err, &missing):
 		return fail(exitUnreachable, "no run was created; mend the server, or mark it optional", "%w", err)
 	}
 	return err
+}
+
+// approvable says what to do so that somebody can approve.
+func approvable(n *scenarios.NotApprovable) string {
+	if len(n.Able)+len(n.Unable) == 0 {
+		return "make a key with: sallyport keys new"
+	}
+	for _, u := range n.Unable {
+		if u.Why == scenarios.WhyRole {
+			return fmt.Sprintf("give a key the role in your own %s: approvers: [{key: NAME, roles: [%s]}]", config.UserFile, n.Role)
+		}
+	}
+	return fmt.Sprintf("list keys of other people under approvers in your own %s; a key of your own: sallyport keys new --as NAME", config.UserFile)
 }
 
 // tellFound says what was discovered.
@@ -154,7 +170,11 @@ func (a *app) tellFound(run agent.Run, found bridge.Found) {
 	}
 	a.say("Run %s. Servers: %s. Tools: %s.", run.ID, strings.Join(protocols, ", "), strings.Join(names, ", "))
 	for _, p := range found.Problems {
-		a.say("Not offered: %s", terminal.Line(p.Error()))
+		text := p.Error()
+		if detail := strings.TrimSpace(p.Detail); detail != "" {
+			text += ": " + detail
+		}
+		a.say("Not offered: %s", terminal.Message(text))
 	}
 }
 
@@ -165,8 +185,7 @@ func (a *app) result(ctx context.Context, e agent.Engine, run agent.Run) error {
 		if err != nil || text == "" {
 			return err
 		}
-		shown, _ := terminal.Escape(text)
-		return a.print("%s\n", strings.TrimSuffix(shown, "\n"))
+		return a.modelText("The answer", text)
 	}
 	s, err := showRun(ctx, e, run.ID)
 	if err != nil {
@@ -177,13 +196,14 @@ func (a *app) result(ctx context.Context, e agent.Engine, run agent.Run) error {
 
 // play plays a scenario and reports.
 func (a *app) play(ctx context.Context, s *scenarios.Scenario, f runFlags) error {
-	o, err := a.playOptions(f)
+	o, done, err := a.playOptions(f)
 	if err != nil {
 		return err
 	}
+	defer done()
 	r, err := scenarios.Play(ctx, s, o)
 	if err != nil {
-		return playErr(ctx, err)
+		return a.unplayed(ctx, r, playErr(ctx, err))
 	}
 	if !r.Passed() {
 		a.code = exitFailed
@@ -199,9 +219,24 @@ func (a *app) play(ctx context.Context, s *scenarios.Scenario, f runFlags) error
 	return a.scenarioResult(r)
 }
 
+// unplayed adds to the error of a play what is left of it.
+func (a *app) unplayed(ctx context.Context, r scenarios.Result, err error) error {
+	if context.Cause(ctx) == nil {
+		return err
+	}
+	if r.Dir == "" {
+		return fail(exitInterrupted, "", "%w; the folder of the scenario is removed, and its run with it", err)
+	}
+	d := &desk{run: r.Run, more: "--state " + quoted(r.StateDir)}
+	return fail(exitInterrupted, d.command("resume", r.Run), "%w; the folder is kept: %q", err, r.Dir)
+}
+
 func playErr(ctx context.Context, err error) error {
 	var place *scenarios.PlaceError
+	var script *llm.ScriptError
 	switch {
+	case errors.As(err, &script):
+		return usage("mend the script", "%s: %w", scriptFault, script)
 	case errors.Is(err, scenarios.ErrNotEmpty):
 		return usage("choose a folder that is not there yet", "%w", err)
 	case errors.As(err, &place):
@@ -210,22 +245,40 @@ func playErr(ctx context.Context, err error) error {
 	return beginErr(ctx, err)
 }
 
-// playOptions plays with a folder of its own, and tells every transition.
-func (a *app) playOptions(f runFlags) (scenarios.PlayOptions, error) {
+// stageLog is where the JSON log of a stage goes if --log-file says so; nil if not. The
+// caller calls done.
+func (a *app) stageLog() (to io.Writer, done func(), err error) {
+	if a.logFile == "" {
+		return nil, func() {}, nil
+	}
+	return a.log("", "")
+}
+
+// playOptions plays with a folder of its own, and tells every transition. The caller
+// calls done.
+func (a *app) playOptions(f runFlags) (o scenarios.PlayOptions, done func(), err error) {
 	self, err := self()
 	if err != nil {
-		return scenarios.PlayOptions{}, err
+		return o, nil, err
 	}
 	state := a.stateDir
 	if state != "" {
 		if state, err = a.statePath(); err != nil {
-			return scenarios.PlayOptions{}, err
+			return o, nil, err
 		}
 	}
+	log, done, err := a.stageLog()
+	if err != nil {
+		return o, nil, err
+	}
 	return scenarios.PlayOptions{
-		StageOptions: scenarios.StageOptions{Self: self, Dir: f.keep, State: state, Run: f.id},
+		StageOptions: scenarios.StageOptions{Self: self, Dir: f.keep, State: state, Run: f.id, Log: log},
 		Decide:       scenarios.Verb(f.decide), Keep: f.keep != "",
 		Began: func(st *scenarios.Stage, run agent.Run) func(agent.Run) {
+			if f.keep == "" {
+				a.lastly(func() { _ = st.Remove() })
+			}
+			a.lastly((&desk{app: a, run: run.ID, more: "--state " + quoted(st.State), passing: f.keep == ""}).endAtOnce)
 			told := a.progress(context.Background(), st.Host.Engine, run.ID)
 			return func(last agent.Run) {
 				told.reach(last.Seq)
@@ -235,7 +288,7 @@ func (a *app) playOptions(f runFlags) (scenarios.PlayOptions, error) {
 		Present: func(ctx context.Context, st *scenarios.Stage, run agent.Run) error {
 			return (&desk{app: a, host: st.Host, run: run.ID}).show(ctx, run)
 		},
-	}, nil
+	}, done, nil
 }
 
 // scenarioResult says how a play ended.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,12 +56,12 @@ func pickKey(rows []keyRow, as string, run agent.Run, now time.Time) (keyRow, er
 		if len(rows) == 0 {
 			return keyRow{}, fail(exitNoKey, "list your keys with: sallyport keys list", "sign for run %s: there is no key %q", run.ID, as)
 		}
-		if p := rows[0].Problem; p != "" {
-			return keyRow{}, fail(exitNoKey, "mend or remove "+rows[0].Path, "sign for run %s: key %q: %s", run.ID, as, p)
-		}
 	}
+	rows, broken := split(rows, func(r keyRow) bool { return r.Problem == "" })
 	known := slices.DeleteFunc(slices.Clone(rows), func(r keyRow) bool { return !approves(run, r, now) })
 	switch {
+	case len(known) == 0 && len(broken) > 0:
+		return keyRow{}, unusable(run, rows, broken)
 	case len(rows) == 0:
 		return keyRow{}, fail(exitNoKey, makeKey, "sign for run %s: you have no key", run.ID)
 	case len(known) == 0:
@@ -79,6 +80,33 @@ func pickKey(rows []keyRow, as string, run agent.Run, now time.Time) (keyRow, er
 		return keyRow{}, usage("choose one with --as NAME", "sign for run %s: several of your keys can: %s", run.ID, names(fresh))
 	}
 	return fresh[0], nil
+}
+
+// split divides keys into those that hold and the others.
+func split(rows []keyRow, holds func(keyRow) bool) (those, others []keyRow) {
+	for _, r := range rows {
+		if holds(r) {
+			those = append(those, r)
+		} else {
+			others = append(others, r)
+		}
+	}
+	return those, others
+}
+
+// unusable names the keys whose files are at fault: one of them may be the one that is
+// wanted.
+func unusable(run agent.Run, rows, broken []keyRow) error {
+	var b strings.Builder
+	for i, r := range broken {
+		b.WriteString([]string{"", "; "}[min(i, 1)])
+		fmt.Fprintf(&b, "key %s cannot be used: %s", r.Name, r.Problem)
+	}
+	if len(rows) > 0 {
+		fmt.Fprintf(&b, "; none of the others (%s) is one of its approvers", names(rows))
+	}
+	return fail(exitNoKey, "mend or remove "+broken[0].Path+"; a private key is a file of your own with mode 0600",
+		"sign for run %s: %s", run.ID, b.String())
 }
 
 // approves reports whether the run takes signatures of the key at that time.

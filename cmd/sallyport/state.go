@@ -13,6 +13,7 @@ import (
 
 	"sallyport/agent"
 	"sallyport/agent/embedded"
+	"sallyport/cmd/sallyport/terminal"
 	"sallyport/scenarios"
 )
 
@@ -36,14 +37,22 @@ func openedAt(dir string, use func(e agent.Engine, dir string) error) (err error
 	}
 	config.Door = door(dir, config.Now)
 	e, err := embedded.Open(dir, config)
-	switch {
-	case errors.Is(err, agent.ErrIntegrity) || errors.Is(err, agent.ErrNewer):
-		return fmt.Errorf("open the state directory: %w", err)
-	case err != nil:
-		return usage("give a folder of your own on a local disk with --state DIR", "open the state directory: %w", err)
+	if err != nil {
+		return stateErr(dir, err)
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	return use(e, dir)
+}
+
+// stateErr is the failure to open a state directory.
+func stateErr(dir string, err error) error {
+	switch {
+	case errors.Is(err, agent.ErrIntegrity) || errors.Is(err, agent.ErrNewer):
+		return err
+	case errors.Is(err, fs.ErrPermission):
+		return usage("use a state directory of your own with --state DIR; or, if this one is yours: chmod -R u+rwX "+quoted(dir), "%w", err)
+	}
+	return usage("give a folder of your own on a local disk with --state DIR", "%w", err)
 }
 
 // reading is opened for commands that only look: they make no state directory.
@@ -53,12 +62,34 @@ func (a *app) reading(use func(e agent.Engine) error) error {
 		return err
 	}
 	switch _, err := os.Stat(filepath.Join(dir, stateFile)); {
+	case errors.Is(err, fs.ErrNotExist) && a.stateDir != "" && !there(dir):
+		return usage("name the state directory of a run; `sallyport runs` without --state lists those of the usual one", "there is no state at %q", dir)
 	case errors.Is(err, fs.ErrNotExist):
-		return usage("name it with --state DIR; a first run makes it", "read the state directory: %q holds no %s: %w", dir, stateFile, agent.ErrNoRun)
+		return usage("name it with --state DIR; a first run makes it", "there is no state at %q yet: %w", dir, agent.ErrNoRun)
 	case err != nil:
-		return usage("name it with --state DIR", "read the state directory: %w", err)
+		return stateErr(dir, fmt.Errorf("read the state directory: %w", err))
 	}
 	return openedAt(dir, func(e agent.Engine, _ string) error { return use(e) })
+}
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// none says that a list is empty, and whether nothing has run with its state directory
+// at all. It returns the error of the list if that is another.
+func (a *app) none(what string, err error) error {
+	switch {
+	case err == nil:
+		a.say("%s.", what)
+	case errors.Is(err, agent.ErrNoRun):
+		dir, _ := a.statePath() // it was found just now
+		a.say("%s: there is no state at %s yet.", what, terminal.Line(dir))
+	default:
+		return err
+	}
+	return nil
 }
 
 // oneRun wants the id of a run.

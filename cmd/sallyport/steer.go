@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -100,11 +99,8 @@ func (a *app) steer(ctx context.Context, d *desk, what agent.Decision) (agent.Ve
 	v, err := d.host.Engine.Deliver(ctx, d.run, agent.Delivery{
 		Key: "cli-" + hex.EncodeToString(key), Actor: d.host.Actor, Decision: what,
 	})
-	switch {
-	case err != nil:
-		return v, fmt.Errorf("deliver to run %s: %w", d.run, err)
-	case v.Refusal != nil:
-		return v, fail(exitDenied, "see: sallyport show "+d.run, "run %s: %w", d.run, v.Refusal)
+	if err == nil && v.Refusal != nil {
+		err = d.refused(v.Refusal)
 	}
-	return v, nil
+	return v, err
 }

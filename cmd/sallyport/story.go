@@ -82,9 +82,24 @@ func detail(e agent.Entry) string {
 	case agent.Decision:
 		return "by " + e.Actor
 	case agent.Spec:
-		return fmt.Sprintf("%d tools, %d approvers", len(p.Tools), len(p.Approvers))
+		return begun(p)
 	}
 	return ""
+}
+
+// begun counts what a run was begun with.
+func begun(s agent.Spec) string {
+	host := 0
+	for _, t := range s.Tools {
+		if t.HostOnly {
+			host++
+		}
+	}
+	what := fmt.Sprintf("tools: %d exposed", len(s.Tools)-host)
+	if host > 0 {
+		what += fmt.Sprintf(", %d for the host", host)
+	}
+	return fmt.Sprintf("%s; approvers: %d", what, len(s.Approvers))
 }
 
 func outcome(status agent.Status, class agent.Class, reason string) string {

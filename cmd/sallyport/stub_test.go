@@ -171,7 +171,7 @@ func TestRun_SecondInterruptEndsAtOnce(t *testing.T) {
 	s.enter(ctrlC)
 	s.see("Ctrl-C again ends at once")
 	s.enter(ctrlC)
-	if code, screen := s.end(); code != int(exitInterrupted) {
+	if code, screen := s.end(); code != int(exitInterrupted) || !strings.Contains(screen, "Ended at once. ") || !strings.Contains(screen, "resume r\n") {
 		t.Errorf("exit code %d\n%s", code, screen)
 	}
 	u.until("the server ended", func() bool { return len(processesNaming(u.path("stub"))) == 0 })
@@ -236,7 +236,8 @@ func TestResume_IsToldThatAnotherServes(t *testing.T) {
 	u := newUser(t)
 	stubDesk(u)
 	s := u.inFlight()
-	if got := u.must(exitFailed, "resume", "r"); !strings.Contains(got.messages, "the run is being served elsewhere") {
+	got := u.must(exitDenied, "resume", "r", "--state", u.path("state/sallyport"))
+	if !strings.Contains(got.messages, "the run is being served elsewhere") || !strings.Contains(got.messages, "journal r --follow") {
 		t.Error(got.messages)
 	}
 	u.answer()
@@ -304,7 +305,7 @@ func TestApprove_DestructiveNeedsTwo(t *testing.T) {
 		u.must(exitOK, "keys", "new", "--no-passphrase", "--as", name)
 	}
 	u.write("config/sallyport/config.yaml", "approvers: [ann, bob, cleo]\n")
-	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	u.must(exitParked, "run", "task.yaml", "--id", "r", "--as", "ann")
 	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
 	if got := u.must(exitDenied, "approve", "r", "--sha256", digest, "--as", "ann"); !strings.Contains(got.messages, "ann began the run") {
 		t.Error(got.messages)

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -99,4 +100,21 @@ func Unescape(shown string) string {
 func scan(text, format string, into any) bool {
 	n, err := fmt.Sscanf(text, format, into)
 	return err == nil && n == 1
+}
+
+// marked is what [Inline] and the packages below, which show hidden characters in the
+// same way, put in place of one.
+var marked = regexp.MustCompile(`⟦(?:U\+[0-9A-F]{4,6}|byte [0-9A-F]{2}|0x[0-9A-F]{2})⟧`)
+
+// Message is [Line] for a message of which parts may have been escaped already: what
+// stands for an escaped character stays as it is. It is not for text that somebody else
+// wrote alone, which could be written to look as if it had been escaped.
+func Message(text string) string {
+	var b strings.Builder
+	from := 0
+	for _, at := range marked.FindAllStringIndex(text, -1) {
+		b.WriteString(Line(text[from:at[0]]) + text[at[0]:at[1]])
+		from = at[1]
+	}
+	return b.String() + Line(text[from:])
 }
