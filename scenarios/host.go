@@ -152,18 +152,14 @@ func (h *Host) Serve(ctx context.Context, run string) error {
 // full is a list that is never null: a journal keeps an empty list as one.
 func full[T any](list []T) []T { return append([]T{}, list...) }
 
-// Deliver hands a person's decision about the pending candidate of a run in, and logs
+// Deliver hands a person's decision about the call in hand of a run in, and logs
 // it with the correlation id of the call (SPEC C3).
 func (h *Host) Deliver(ctx context.Context, run agent.Run, d agent.Delivery) (agent.Verdict, error) {
 	v, err := h.Engine.Deliver(ctx, run.ID, d)
 	if err != nil {
 		return v, err
 	}
-	said := "approve"
-	if _, refused := d.Decision.(agent.Refuse); refused {
-		said = "refuse"
-	}
-	line := h.Log.Info().Str("event", "approval").Str("run", run.ID).Str("approval_decision", said).Str("approver", d.Actor)
+	line := h.Log.Info().Str("event", "approval").Str("run", run.ID).Str("approval_decision", said(d.Decision)).Str("approver", d.Actor)
 	if run.Call != nil {
 		line = line.Str("correlation_id", run.Call.ID).Str("tool", run.Call.Proposal.Tool)
 	}
@@ -172,6 +168,19 @@ func (h *Host) Deliver(ctx context.Context, run agent.Run, d agent.Delivery) (ag
 	}
 	line.Str("verdict", string(v.Row)).Msg("approval")
 	return v, nil
+}
+
+// said names a person's decision in the log.
+func said(d agent.Decision) string {
+	switch d.(type) {
+	case agent.Refuse:
+		return "refuse"
+	case agent.Edit:
+		return "edit"
+	case agent.Attest:
+		return "attest"
+	}
+	return "approve"
 }
 
 // nodes makes the nodes of a run from what it was begun with.

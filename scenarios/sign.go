@@ -51,3 +51,43 @@ func SignedRefusal(run agent.Run, key grant.PrivateKey, now time.Time) (agent.De
 	}
 	return agent.Delivery{Key: agent.DeliveryKey(wire), Actor: name, Decision: agent.Refuse{Candidate: c.ID, Signed: wire}}, nil
 }
+
+// Edit signs other arguments for the pending candidate of a run. It grants nothing: the
+// delivery replaces the candidate, and what is prepared in its place is asked for anew.
+// The arguments are canonical, as [tools.Tool.DecodeArguments] returns them.
+func Edit(run agent.Run, key grant.PrivateKey, arguments []byte, now time.Time) (agent.Delivery, error) {
+	if run.State != agent.StateAwaitingApproval || run.Call == nil || run.Call.Candidate == nil {
+		return agent.Delivery{}, fmt.Errorf("sign an edit for run %s: no candidate is pending: it is in state %s", run.ID, run.State)
+	}
+	c := run.Call.Candidate
+	body := agent.NewBody(arguments)
+	name := key.Public().Name
+	wire, err := grant.SignEdit(key, grant.Edit{
+		Candidate: c.ID, Run: run.ID, Arguments: body.Ref.SHA256, Bytes: body.Ref.Bytes,
+		Approver: name, Head: c.Head, Time: now.Unix(),
+	})
+	if err != nil {
+		return agent.Delivery{}, fmt.Errorf("sign an edit for run %s: %w", run.ID, err)
+	}
+	return agent.Delivery{
+		Key: agent.DeliveryKey(wire), Actor: name, Bodies: []agent.Body{body},
+		Decision: agent.Edit{Signed: wire, Arguments: body.Ref},
+	}, nil
+}
+
+// Statement signs what a person found out about the write of a run whose outcome is
+// unknown: one of the Verdict constants of package grant.
+func Statement(run agent.Run, key grant.PrivateKey, verdict string, now time.Time) (agent.Delivery, error) {
+	if run.State != agent.StateNeedsVerification || run.Call == nil || run.Call.Candidate == nil {
+		return agent.Delivery{}, fmt.Errorf("sign a statement for run %s: no outcome is unknown: it is in state %s", run.ID, run.State)
+	}
+	c := run.Call.Candidate
+	name := key.Public().Name
+	wire, err := grant.SignStatement(key, grant.Statement{
+		Call: run.Call.ID, Candidate: c.ID, Run: run.ID, Verdict: verdict, Approver: name, Head: c.Head, Time: now.Unix(),
+	})
+	if err != nil {
+		return agent.Delivery{}, fmt.Errorf("sign a statement for run %s: %w", run.ID, err)
+	}
+	return agent.Delivery{Key: agent.DeliveryKey(wire), Actor: name, Decision: agent.Attest{Signed: wire}}, nil
+}
