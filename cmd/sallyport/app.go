@@ -90,6 +90,7 @@ Start with: sallyport demo`,
 		a.demoCommand(), a.runCommand(), a.runsCommand(), a.showCommand(), a.journalCommand(),
 		a.approvalsCommand(), a.approveCommand(), a.rejectCommand(),
 		a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
+		a.verifyCommand(),
 		a.acceptCommand(), a.graphCommand(), a.keysCommand(), a.mcpCommand(), a.versionCommand(), exitCodesTopic(),
 	)
 	return root

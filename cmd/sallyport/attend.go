@@ -198,6 +198,19 @@ const theQuestion = "Type approve to let exactly this happen; anything else refu
 // askOf asks about a candidate that was shown just now. The question is taken back
 // when the run moves on without it, or the candidate expires.
 func (d *desk) askOf(ctx context.Context, run agent.Run) (terminal.Answer, error) {
+	answer := terminal.Withdrawn
+	err := d.whileThere(ctx, run, func(ctx context.Context) (err error) {
+		answer, err = d.app.console().Ask(ctx, theQuestion)
+		return err
+	})
+	if err != nil {
+		return terminal.Withdrawn, err
+	}
+	return answer, nil
+}
+
+// whileThere asks as long as the run is where it was: then the context is done.
+func (d *desk) whileThere(ctx context.Context, run agent.Run, ask func(context.Context) error) error {
 	asking, withdraw := context.WithCancel(ctx)
 	defer withdraw()
 	var watching sync.WaitGroup
@@ -205,17 +218,16 @@ func (d *desk) askOf(ctx context.Context, run agent.Run) (terminal.Answer, error
 		defer withdraw()
 		d.moved(asking, run)
 	})
-	console := d.app.console()
 	if !d.keepTyped {
-		console.Discard()
+		d.app.console().Discard()
 	}
-	answer, err := console.Ask(asking, theQuestion)
+	err := ask(asking)
 	withdraw()
 	watching.Wait()
 	if cause := context.Cause(ctx); cause != nil {
-		return terminal.Withdrawn, cause
+		return cause
 	}
-	return answer, err
+	return err
 }
 
 // moved returns when the run has left the place where it was asked about.
@@ -271,6 +283,11 @@ func (d *desk) show(ctx context.Context, run agent.Run) error {
 		Candidate: *run.Call.Candidate, Arguments: args, Tool: tool, Signed: signers(run), Deadline: run.Deadline,
 		SideEffect: contract.SideEffect, Rollback: contract.Rollback, Sends: contract.Effect != "", Recipients: contract.Recipients,
 	}
+	if run.Call.Edited {
+		if p.Edited, p.Was, err = d.edited(ctx, run); err != nil {
+			return err
+		}
+	}
 	width := 0
 	if d.app.console().Interactive() {
 		width = d.app.console().Width()
@@ -311,8 +328,9 @@ func (d *desk) reportUnknown(run agent.Run) {
 	if run.Open != nil {
 		d.app.say("The check could not be made. Make it again with:\n  %s", d.command("resume", run.ID))
 	} else {
-		d.app.say("The check did not decide: look for yourself what became of it.")
+		d.app.say("The check did not decide.")
 	}
+	d.app.say("See the evidence, look for yourself what became of it, and say so, signed, with:\n  %s", d.command("verify", run.ID))
 	d.app.say("To give the run up, which keeps it listed as unknown:\n  %s", d.command("cancel", run.ID, "--abandon"))
 }
 

@@ -22,6 +22,7 @@ type decision struct {
 	as       string
 	signed   bool
 	noResume bool
+	edit     edit
 }
 
 func (a *app) approveCommand() *cobra.Command {
@@ -32,14 +33,25 @@ func (a *app) approveCommand() *cobra.Command {
 bytes; anything else refuses them for good. Without a terminal nothing is asked:
 then --sha256 must name the bytes, as "sallyport approvals" and "show" print it.
 
+With --edit the arguments are changed first: the text of the one argument that has
+several lines, or that --field names, else all of them as JSON; --edit=FILE takes JSON,
+or with --field that text. The edit is signed and grants nothing: the new candidate is
+shown, with what was changed, and asked about. The model is told of the change.
+
 Afterwards the run is served here until it ends or waits again, unless another
 process serves it (then its journal is followed) or --no-resume is given.`,
 		ValidArgsFunction: a.completeRuns(agent.Filter{State: agent.StateAwaitingApproval}),
-		RunE:              func(c *cobra.Command, args []string) error { return a.approve(c.Context(), args[0], d) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := d.edit.check(c); err != nil {
+				return err
+			}
+			return a.approve(c.Context(), args[0], d)
+		},
 	}
 	c.Flags().StringVar(&d.sha256, "sha256", "", "approve without being asked: the `DIGEST` of the exact argument bytes")
 	c.Flags().StringVar(&d.as, "as", "", "sign with the key called `NAME`")
 	c.Flags().BoolVar(&d.noResume, "no-resume", false, "decide only; do not serve the run")
+	d.edit.flags(c)
 	return c
 }
 
@@ -61,6 +73,17 @@ func (a *app) rejectCommand() *cobra.Command {
 func (a *app) deciding(ctx context.Context, id string, d decision,
 	decide func(*desk, agent.Run) (agent.Delivery, error),
 ) error {
+	return a.pendingAt(ctx, id, d, func(desk *desk, run agent.Run) error {
+		delivery, err := decide(desk, run)
+		if err != nil {
+			return err
+		}
+		return a.decided(ctx, desk, run, delivery, d.noResume)
+	})
+}
+
+// pendingAt shows the pending candidate of a run and lets use do the rest.
+func (a *app) pendingAt(ctx context.Context, id string, d decision, use func(*desk, agent.Run) error) error {
 	return a.atDesk(id, d.as, func(desk *desk) error {
 		run, _, err := scenarios.Load(ctx, desk.host.Engine, id)
 		if err != nil {
@@ -72,11 +95,7 @@ func (a *app) deciding(ctx context.Context, id string, d decision,
 		if err := desk.show(ctx, run); err != nil {
 			return err
 		}
-		delivery, err := decide(desk, run)
-		if err != nil {
-			return err
-		}
-		return a.decided(ctx, desk, run, delivery, d.noResume)
+		return use(desk, run)
 	})
 }
 
@@ -89,6 +108,9 @@ func stateWords(run agent.Run) string {
 }
 
 func (a *app) approve(ctx context.Context, id string, d decision) error {
+	if d.edit.from != "" {
+		return a.approveEdited(ctx, id, d)
+	}
 	return a.deciding(ctx, id, d, func(desk *desk, run agent.Run) (agent.Delivery, error) {
 		digest := run.Call.Candidate.Arguments
 		d.sha256 = strings.ToLower(strings.TrimPrefix(d.sha256, "sha256:"))

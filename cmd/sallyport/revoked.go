@@ -29,12 +29,24 @@ func door(dir string, now func() time.Time) func(agent.Run, agent.Decision) *age
 			keys = append(keys, endorsers(run)...) // a first signature does not outlive its key
 		}
 		for _, k := range keys {
-			if why := revoked(run, k, dir, now()); why != "" {
+			if why := revoked(run, k, dir, now(), asksFor(run, d)); why != "" {
 				return &agent.Refusal{Code: agent.CodeKey, Message: why}
 			}
 		}
 		return nil
 	}
+}
+
+// asksFor is the role that a decision asks of who signs it; empty if any approver may.
+func asksFor(run agent.Run, d agent.Decision) string {
+	switch d.(type) {
+	case agent.Approve, agent.Edit:
+		if run.Call != nil {
+			tool, _ := run.Spec.Tool(run.Call.Proposal.Tool)
+			return tool.Role
+		}
+	}
+	return ""
 }
 
 // signerOf is the pinned key that signed a decision.
@@ -84,8 +96,8 @@ func endorsers(run agent.Run) []grant.PublicKey {
 }
 
 // revoked says why a key that the run pinned may not sign for it any more; empty if it
-// may. What cannot be read allows nothing.
-func revoked(run agent.Run, key grant.PublicKey, dir string, now time.Time) string {
+// may. role is what today's configuration must give it. What cannot be read allows nothing.
+func revoked(run agent.Run, key grant.PublicKey, dir string, now time.Time, role string) string {
 	if made, err := config.ReadKeys(filepath.Join(dir, keysBelow)); err == nil && listed(made, key) != nil {
 		return ""
 	}
@@ -107,11 +119,8 @@ func revoked(run agent.Run, key grant.PublicKey, dir string, now time.Time) stri
 	case !today.NotAfter.IsZero() && !now.Before(today.NotAfter):
 		return fmt.Sprintf("the key of %s was to sign until %s", key.Name, today.NotAfter.Format(time.RFC3339))
 	}
-	if run.Call == nil {
-		return ""
-	}
-	if tool, _ := run.Spec.Tool(run.Call.Proposal.Tool); tool.Role != "" && !slices.Contains(today.Roles, tool.Role) {
-		return fmt.Sprintf("%s no longer holds the role %q, which %s needs", key.Name, tool.Role, tool.Name)
+	if role != "" && !slices.Contains(today.Roles, role) {
+		return fmt.Sprintf("%s no longer holds the role %q, which the tool needs", key.Name, role)
 	}
 	return ""
 }

@@ -19,6 +19,7 @@ import (
 type user struct {
 	t   *testing.T
 	dir string
+	env []string // more of the environment
 }
 
 func newUser(t *testing.T) *user {
@@ -71,6 +72,7 @@ func (u *user) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), path, args...)
 	cmd.Dir = u.dir
 	cmd.Env = append(hostEnv(u.dir), "PATH="+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, u.env...)
 	return cmd
 }
 

@@ -23,6 +23,9 @@ type Pending struct {
 	Signed    []string   // names of those who have signed already
 	Deadline  time.Time  // when the candidate expires
 
+	Edited string // who changed the model's arguments; empty: nobody did
+	Was    []byte // then, what the model had proposed: the canonical arguments
+
 	// What the operator's contract says of the tool; may be empty.
 	SideEffect, Rollback string
 	Sends                bool     // the effect leaves the machine or reaches a person
@@ -35,7 +38,7 @@ type Pending struct {
 var plain = regexp.MustCompile(`^[A-Za-z0-9._@/:+-]{1,80}$`)
 
 // Write shows the candidate: first what the model proposed, every argument in full,
-// as untrusted text behind its gutter; last, next to the question, what a signature
+// as untrusted text behind its gutter, after a diff where a person changed them; last, next to the question, what a signature
 // would be bound to (SPEC G1, G2). It shows nothing, and returns an error, if the
 // argument bytes are not those that the candidate stands for. Width is that of the
 // terminal in cells; 0 wraps nothing.
@@ -87,7 +90,20 @@ func arguments(data []byte) ([]argument, error) {
 
 // proposal is the untrusted part.
 func (p Pending) proposal(w *bytes.Buffer, args []argument, width int) error {
-	fmt.Fprintf(w, "── The model proposes a call of %s. Its text, in full, is untrusted: ──\n", Line(p.Tool.Name))
+	if p.Edited == "" {
+		fmt.Fprintf(w, "── The model proposes a call of %s. Its text, in full, is untrusted: ──\n", Line(p.Tool.Name))
+		return fullArguments(w, args, width)
+	}
+	fmt.Fprintf(w, "── The model proposed a call of %s, and %s changed its arguments: ──\n", Line(p.Tool.Name), Line(p.Edited))
+	if err := changes(w, p.Was, p.Arguments, width); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "── The text as changed, in full, is untrusted: ──")
+	return fullArguments(w, args, width)
+}
+
+// fullArguments shows every argument in full.
+func fullArguments(w *bytes.Buffer, args []argument, width int) error {
 	for i, a := range args {
 		var shown bytes.Buffer
 		escaped, err := untrusted(&shown, a.text, width)
@@ -155,6 +171,9 @@ func (p Pending) facts(w *bytes.Buffer, args []argument) {
 	}
 	if p.Rollback != "" {
 		line("rollback", "%s", Line(p.Rollback))
+	}
+	if p.Edited != "" {
+		line("changed by", "%s", Line(p.Edited))
 	}
 	line("definition", "sha256 %s", c.Definition)
 	line("arguments", "%s, sha256 %s", count(int(c.Bytes), "byte"), c.Arguments)
