@@ -77,7 +77,7 @@ func (a *app) approveEdited(ctx context.Context, id string, d decision) error {
 			return err
 		}
 		if v.Refusal != nil {
-			return desk.notTaken(v.Refusal)
+			return desk.refused(v.Refusal)
 		}
 		a.say("Run %s: %s, by %s. That grants nothing: the new candidate is asked about.", id, v.Row, delivery.Actor)
 		return desk.askAnew(ctx, d.noResume)

@@ -222,7 +222,7 @@ func TestApproveEdit_FromAFile(t *testing.T) {
 func TestApproveEdit_TakesSignaturesAway(t *testing.T) {
 	u := newUser(t)
 	twoSign(u)
-	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	u.must(exitParked, "run", "task.yaml", "--id", "r", "--as", "ann")
 	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
 	u.must(exitParked, "approve", "r", "--sha256", digest, "--as", "bob")
 	u.write("args.json", `{"text": "c"}`)

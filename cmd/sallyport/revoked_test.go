@@ -62,7 +62,7 @@ func TestDoor_ARevokedKeySignsNothing(t *testing.T) {
 			}
 			for _, args := range tries {
 				got := u.must(exitDenied, append(args, "--as", "ann", "--state", state)...)
-				if !strings.Contains(got.messages, "refused (key): ") || !strings.Contains(got.messages, tt.says) {
+				if !strings.Contains(got.messages, tt.says) {
 					t.Errorf("%q: %s", args, got.messages)
 				}
 			}
@@ -89,7 +89,7 @@ func TestDoor_ARevokedKeyStatesNothing(t *testing.T) {
 	u.unknown()
 	u.must(exitOK, "keys", "new", "--no-passphrase", "--as", "bob")
 	u.approvers("bob")
-	if got := u.must(exitDenied, "verify", "r", "--unknown", "--as", "ann"); !strings.Contains(got.messages, "refused (key): ") {
+	if got := u.must(exitDenied, "verify", "r", "--unknown", "--as", "ann"); !strings.Contains(got.messages, "no longer among the approvers") {
 		t.Error(got.messages)
 	}
 	u.approvers("ann", "bob")
@@ -172,7 +172,7 @@ func TestDecisions_EachEndIsForGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			u.until("the candidate expired", func() bool { return time.Now().After(expires) })
-			if got := u.must(exitDenied, "approve", "expired", "--sha256", digest); !strings.Contains(got.messages, "refused (late): the candidate expired at ") {
+			if got := u.must(exitDenied, "approve", "expired", "--sha256", digest); !strings.Contains(got.messages, ": the candidate expired at ") {
 				t.Error(got.messages)
 			}
 			u.must(exitOK, "resume", "expired")

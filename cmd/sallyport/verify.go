@@ -84,7 +84,7 @@ func (a *app) verify(ctx context.Context, id string, s statement) error {
 			return err
 		}
 		if run.State != agent.StateNeedsVerification {
-			return fail(exitDenied, "see: sallyport show "+id, "verify run %s: no outcome of it is unknown: the run is %s", id, stateWords(run))
+			return fail(exitDenied, "see: "+d.command("show", id), "verify run %s: no outcome of it is unknown: the run is %s", id, stateWords(run))
 		}
 		if err := d.showUnknown(ctx, run, entries); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (d *desk) askUnknown(ctx context.Context, run agent.Run) (said string, err 
 	case context.Cause(ctx) != nil:
 		return "", context.Cause(ctx)
 	case errors.Is(err, context.Canceled):
-		return "", fail(exitDenied, "see: sallyport show "+run.ID, "verify run %s: it has moved on", run.ID)
+		return "", fail(exitDenied, "see: "+d.command("show", run.ID), "verify run %s: it has moved on", run.ID)
 	case err != nil:
 		return "", err
 	case said == "":
@@ -149,7 +149,7 @@ func (d *desk) stated(ctx context.Context, run agent.Run, delivery agent.Deliver
 		return err
 	}
 	if v.Refusal != nil {
-		return d.notTaken(v.Refusal)
+		return d.refused(v.Refusal)
 	}
 	d.app.say("Run %s: %s, by %s.", d.run, v.Row, delivery.Actor)
 	switch {
@@ -164,15 +164,6 @@ func (d *desk) stated(ctx context.Context, run agent.Run, delivery agent.Deliver
 		return nil
 	}
 	return d.goOn(ctx)
-}
-
-// notTaken is the failure of a signed decision that the run refused.
-func (d *desk) notTaken(why *agent.Refusal) error {
-	code := exitDenied
-	if why.Code == agent.CodeForged { // no key that the run knows
-		code = exitNoKey
-	}
-	return fail(code, d.command("show", d.run), "decide on run %s: %w", d.run, why)
 }
 
 // showUnknown writes the evidence about the write in hand.
@@ -207,7 +198,7 @@ func (d *desk) showUnknown(ctx context.Context, run agent.Run, entries []agent.E
 	if d.app.console().Interactive() {
 		width = d.app.console().Width()
 	}
-	return u.Write(d.app.errs, width)
+	return u.Write(d.app.stderr, width)
 }
 
 // callEntries are the events and attempts of the call in hand, from its proposal on.
