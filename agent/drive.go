@@ -79,7 +79,9 @@ func (d *Driver) Recover(ctx context.Context, run Run) (Run, error) {
 
 // Drive takes deliveries, performs effects and appends what comes back until the run
 // rests and its inbox is empty, or ctx is done. Then it starts nothing new, ends what
-// may be repeated, waits for a Send, appends its outcome and returns ctx.Err().
+// may be repeated, waits for a Send, appends its outcome and returns ctx.Err(). A Send
+// counts as begun once its intent is in the journal: nobody else has the connection that
+// it was prepared on.
 func (d *Driver) Drive(ctx context.Context, run Run) (_ Run, err error) {
 	w := &work{driver: d, run: run, done: make(chan performed, 1)}
 	defer func() { err = errors.Join(err, w.close()) }()
@@ -93,7 +95,7 @@ func (d *Driver) Drive(ctx context.Context, run Run) (_ Run, err error) {
 		if err := w.inbox(ctx); err != nil {
 			return w.run, err
 		}
-		if ctx.Err() == nil {
+		if ctx.Err() == nil || w.intended() {
 			if err := w.start(ctx); err != nil {
 				return w.run, err
 			}
@@ -115,6 +117,7 @@ type work struct {
 	busy   *inFlight
 	done   chan performed
 	shown  int64 // the Present that was performed
+	intent int64 // the Send that was opened here
 }
 
 // inFlight is the effect that the one goroutine performs.
@@ -251,7 +254,15 @@ func (w *work) settle(ctx context.Context, p performed) error {
 		return err
 	}
 	w.run = next
+	if _, intent := p.report.Result.(Checked); intent && next.Open != nil {
+		w.intent = next.Open.Seq
+	}
 	return nil
+}
+
+// intended reports whether the open effect is a Send that was prepared here.
+func (w *work) intended() bool {
+	return w.run.Open != nil && w.run.Open.Kind == Send && w.run.Open.Seq == w.intent
 }
 
 // dropped notes a result that came too late, or an intent that a pause or an expiry
