@@ -70,19 +70,21 @@ func (h *household) strike(doomed map[int]string) (left int, sure bool) {
 		return 0, true // there is no /proc to look at
 	}
 	children := below[self.pid]
+	sure = len(children) > 0 || childless()
 	for _, d := range children {
 		// No server's descendant is in the Host's session: a session can be left, not joined.
 		if ids[d.pid] || d.session == self.session {
 			continue
 		}
 		if d.zombie() && reap(d.pid) {
+			sure = false // what was below it when it was looked at is the Host's child now
 			continue
 		}
 		if ticks(d.started) < oldest || doomed[d.pid] == d.started {
 			kill(d)
 		}
 	}
-	return left, left == 0 && (len(children) > 0 || childless())
+	return left, sure && left == 0
 }
 
 // childless reports whether the Host has no child at all, which /proc alone cannot

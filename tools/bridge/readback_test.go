@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"sallyport/agent"
 	"sallyport/tools"
@@ -93,7 +92,7 @@ func TestReadBack_CanBeRepeated(t *testing.T) {
 				t.Fatalf("on a new connection: %q", got)
 			}
 			if first.Silent { // also the list must come within it
-				r.limit(2 * time.Second)
+				r.limit(2 * impatient)
 			}
 			if got := found(); got != "" {
 				t.Errorf("the check could not be made, and found %q", got)

@@ -23,7 +23,7 @@ const (
 	quick = patient / 2
 	// impatient is the limit where a test waits for it to pass, and nothing else is to be
 	// done in it.
-	impatient = 200 * time.Millisecond
+	impatient = time.Second
 )
 
 // running is a run with its bridge, driven by hand as an engine would.

@@ -160,6 +160,7 @@ func TestWire_ASecondReplyEndsTheConnection(t *testing.T) {
 // After a time limit the server is told, its late reply is dropped, and the connection
 // goes on.
 func TestWire_GivesUpARequest(t *testing.T) {
+	t.Parallel()
 	w, p := newPeer(t)
 	a := <-ask(w, within(t, impatient), "1001")
 	if !a.sent || !errors.Is(a.err, context.DeadlineExceeded) {
@@ -177,12 +178,13 @@ func TestWire_GivesUpARequest(t *testing.T) {
 }
 
 func TestWire_KnowsThatNothingWasSent(t *testing.T) {
+	t.Parallel()
 	w, _ := newPeer(t)
 	big := []byte(`{"fill":"` + strings.Repeat("a", 1<<20) + `"}`)
-	if _, sent, err := w.exchange(within(t, 50*time.Millisecond), "1001", "tools/call", big); !sent || err == nil {
+	if _, sent, err := w.exchange(within(t, impatient), "1001", "tools/call", big); !sent || err == nil {
 		t.Errorf("a request that was written in part: sent %v, %v", sent, err)
 	}
-	if _, sent, err := w.exchange(within(t, 50*time.Millisecond), "1002", "tools/call", []byte(`{}`)); sent || err == nil {
+	if _, sent, err := w.exchange(within(t, impatient), "1002", "tools/call", []byte(`{}`)); sent || err == nil {
 		t.Errorf("a request after that: sent %v, %v", sent, err)
 	}
 
