@@ -91,6 +91,7 @@ Start with: sallyport demo`,
 		a.approvalsCommand(), a.approveCommand(), a.rejectCommand(),
 		a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
 		a.verifyCommand(),
+		a.serveCommand(), a.backupCommand(), a.gcCommand(), a.eraseCommand(),
 		a.acceptCommand(), a.graphCommand(), a.keysCommand(), a.mcpCommand(), a.versionCommand(), exitCodesTopic(),
 	)
 	return root
