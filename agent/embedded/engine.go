@@ -52,6 +52,7 @@ const (
 type Engine struct {
 	config  Config
 	dir     string
+	path    string // of the state file
 	writer  *writer
 	reads   *sql.DB
 	topics  *topics
@@ -89,7 +90,7 @@ func Open(dir string, config Config) (*Engine, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, stateFile)
-	e := &Engine{config: config, dir: dir, topics: newTopics(), serving: newServing()}
+	e := &Engine{config: config, dir: dir, path: path, topics: newTopics(), serving: newServing()}
 	if err := prepareStore(path, turn, e.crash); err != nil {
 		return nil, errors.Join(err, turn.close())
 	}

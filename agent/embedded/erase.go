@@ -2,9 +2,11 @@ package embedded
 
 import (
 	"context"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"sallyport/agent"
@@ -38,7 +40,7 @@ func (*ErasedError) Unwrap() error { return agent.ErrNoBody }
 //
 // Only content of a run that has ended can be erased, else it is [ErrOpen]: an open run
 // goes on from what was said before. A body that no entry names, or that is missing
-// without an erasure, is [agent.ErrNoBody]. It is [agent.ErrServed] while somebody
+// without an erasure, is [agent.ErrNoBody], the latter [agent.ErrIntegrity] too. It is [agent.ErrServed] while somebody
 // serves the run.
 //
 // Usually it costs a look at every page of bodies. After runs were collected it may
@@ -174,25 +176,37 @@ func bodiesOf(entry *agent.Entry) ([]agent.BodyRef, error) {
 	return nil, nil // the others name no content
 }
 
-// erasure returns an ErasedError if the journal says that the body was erased.
-func (e *Engine) erasure(ctx context.Context, r row, ref agent.BodyRef) error {
-	rows, err := e.reads.QueryContext(ctx, "SELECT bytes FROM entries WHERE run = ? AND instr(bytes, ?) > 0 ORDER BY seq DESC",
-		r.num, []byte(ref.SHA256))
+// erasure returns an ErasedError if the journal says that the body was erased, else the
+// last entry that names the body; 0 if none does.
+func (e *Engine) erasure(ctx context.Context, r row, ref agent.BodyRef) (named int64, err error) {
+	var found [][]byte
+	err = e.look(ctx, func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, "SELECT bytes FROM entries WHERE run = ? AND instr(bytes, ?) > 0 ORDER BY seq DESC",
+			r.num, []byte(ref.SHA256))
+		if err != nil {
+			return err
+		}
+		found, err = all(rows, func(scan func(...any) error) (b []byte, err error) { return b, scan(&b) })
+		return err
+	})
 	if err != nil {
-		return e.explainRead(ctx, err)
-	}
-	found, err := all(rows, func(scan func(...any) error) (b []byte, err error) { return b, scan(&b) })
-	if err != nil {
-		return e.explainRead(ctx, err)
+		return 0, err
 	}
 	for _, raw := range found {
 		entry, err := agent.ParseEntry(raw)
 		if err != nil {
-			return fmt.Errorf("run %s: %w", r.id, err)
+			return 0, fmt.Errorf("run %s: %w", r.id, err)
 		}
 		if entry.Kind == agent.EntryErased && entry.Body == ref {
-			return &ErasedError{Run: r.id, Ref: ref, At: entry.Time, By: entry.Actor}
+			return 0, &ErasedError{Run: r.id, Ref: ref, At: entry.Time, By: entry.Actor}
+		}
+		names, err := bodiesOf(&entry)
+		if err != nil {
+			return 0, fmt.Errorf("run %s: %w", r.id, err)
+		}
+		if slices.Contains(names, ref) {
+			named = max(named, entry.Seq)
 		}
 	}
-	return nil
+	return named, nil
 }

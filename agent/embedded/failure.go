@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -62,12 +63,22 @@ func explain(path, doing string, err error) error {
 		return err
 	}
 	remedy, ok := remedies[code(err)]
-	if !ok {
+	corrupt := code(err) == sqlite3.SQLITE_CORRUPT || lacking(err)
+	if corrupt {
+		remedy = remedies[sqlite3.SQLITE_CORRUPT]
+	} else if !ok {
 		return fmt.Errorf("%s %s: %w", doing, path, err)
 	}
 	s := &StoreError{Path: path, Doing: doing, Remedy: remedy, Err: err}
-	if code(err) == sqlite3.SQLITE_CORRUPT {
+	if corrupt {
 		return fmt.Errorf("%w: %w", agent.ErrIntegrity, s)
 	}
 	return s
+}
+
+// lacking reports whether the file has not the tables and columns of its schema: what we
+// ask of it is constant.
+func lacking(err error) bool {
+	return code(err) == sqlite3.SQLITE_ERROR &&
+		(strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "no such column") || strings.Contains(err.Error(), "has no column"))
 }

@@ -219,7 +219,7 @@ func (l *log) waiting(ctx context.Context) ([]agent.Delivery, error) {
 			return nil, fmt.Errorf("delivery %q: %w", s.key, err)
 		}
 		d.Key = s.key
-		if err := l.engine.unpack(ctx, s.num, d.Bodies); err != nil {
+		if err := l.engine.unpack(ctx, l.row, s.num, d.Bodies); err != nil {
 			return nil, fmt.Errorf("delivery %q: %w", s.key, err)
 		}
 		out = append(out, d)
@@ -228,15 +228,27 @@ func (l *log) waiting(ctx context.Context) ([]agent.Delivery, error) {
 }
 
 // unpack reads the content of the bodies that a delivery brought.
-func (e *Engine) unpack(ctx context.Context, num int64, bodies []agent.Body) error {
+func (e *Engine) unpack(ctx context.Context, r row, num int64, bodies []agent.Body) error {
 	for i, b := range bodies {
 		sum, err := hex.DecodeString(b.Ref.SHA256)
 		if err != nil {
 			return fmt.Errorf("%w: body %s", agent.ErrIntegrity, b.Ref)
 		}
 		err = e.reads.QueryRowContext(ctx, "SELECT data FROM parcels WHERE delivery = ? AND sha256 = ?", num, sum).Scan(&bodies[i].Data)
-		if err != nil {
+		gone := errors.Is(err, sql.ErrNoRows)
+		if err != nil && !gone {
 			return e.explainRead(ctx, err)
+		}
+		if !gone && agent.NewBody(bodies[i].Data).Ref == b.Ref {
+			continue
+		}
+		// What was erased from the run went from its deliveries too.
+		var erased *ErasedError
+		if _, err := e.erasure(ctx, r, b.Ref); err != nil && !errors.As(err, &erased) {
+			return err
+		}
+		if gone || erased == nil || len(bodies[i].Data) != 0 {
+			return fmt.Errorf("%w: run %s: body %s that it brings is missing, or not the bytes that were hashed", agent.ErrIntegrity, r.id, b.Ref)
 		}
 	}
 	return nil

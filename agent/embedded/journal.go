@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"sallyport/agent"
@@ -24,19 +26,53 @@ type row struct {
 	head  string
 	fresh int64
 	ended bool
+	// What repeats the journal.
+	said listing
 }
 
-// find reads the row of a run, or returns [agent.ErrNoRun].
+// find reads the row of a run, or returns [agent.ErrNoRun]. A row that is not where the
+// run's entries end is [agent.ErrIntegrity].
 func (e *Engine) find(ctx context.Context, id string) (row, error) {
 	r := row{id: id}
-	var head []byte
-	err := e.reads.QueryRowContext(ctx, "SELECT num, seq, head, fresh, ended FROM runs WHERE id = ?", id).
-		Scan(&r.num, &r.seq, &head, &r.fresh, &r.ended)
-	if errors.Is(err, sql.ErrNoRows) {
+	var what string
+	var found int
+	err := e.look(ctx, func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx, findQuery, id)
+		if err != nil {
+			return err
+		}
+		whats, err := all(rows, func(scan func(...any) error) (string, error) { return r.scan(scan) })
+		what, found = strings.Join(whats, ""), len(whats)
+		return err
+	})
+	switch {
+	case err != nil:
+		return r, err
+	case found == 0:
 		return r, fmt.Errorf("run %q: %w", id, agent.ErrNoRun)
+	case what != "":
+		return r, e.damaged(id, what)
 	}
-	r.head = hex.EncodeToString(head)
-	return r, e.explainRead(ctx, err)
+	return r, nil
+}
+
+// findQuery reads a run's row, and the ends of its journal as of the same moment.
+const findQuery = "SELECT num, head, fresh, " + listingColumns + ", " + endsColumns + " FROM runs r WHERE id = ?"
+
+// scan reads a line of findQuery, and says what is wrong with it.
+func (r *row) scan(scan func(...any) error) (what string, err error) {
+	var head sql.RawBytes
+	var at ends
+	if err := scan(slices.Concat([]any{&r.num, &head, &r.fresh}, r.said.columns(), at.columns())...); err != nil {
+		return "", err
+	}
+	r.seq, r.head, r.ended = r.said.seq, hex.EncodeToString(head), r.said.ended != 0
+	return at.broken(head, &r.said), nil
+}
+
+// damaged is the integrity error of a run whose rows do not agree.
+func (e *Engine) damaged(id, what string) error {
+	return fmt.Errorf("read %s: %w: run %s: %s; restore it from a backup", e.path, agent.ErrIntegrity, id, what)
 }
 
 // explainRead explains an error of the reading side; an interruption stays one.
@@ -47,7 +83,7 @@ func (e *Engine) explainRead(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return explain(e.writer.path, "read", err)
+	return explain(e.path, "read", err)
 }
 
 // loaded is a run as its journal gives it.
@@ -62,12 +98,25 @@ func (e *Engine) load(ctx context.Context, id string) (loaded, error) {
 	if err != nil {
 		return loaded{}, err
 	}
-	run, err := agent.Replay(e.entries(ctx, r, 1, r.seq))
+	var started time.Time
+	run, err := agent.Replay(func(yield func(agent.Entry, error) bool) {
+		for entry, err := range e.entries(ctx, r, 1, r.seq) {
+			if entry.Seq == 1 {
+				started = entry.Time
+			}
+			if !yield(entry, err) {
+				return
+			}
+		}
+	})
 	if err != nil {
-		return loaded{}, fmt.Errorf("replay the journal in %s: %w", e.writer.path, err)
+		return loaded{}, fmt.Errorf("replay the journal in %s: %w", e.path, err)
 	}
 	if run.Seq != r.seq || run.Head != r.head {
-		return loaded{}, fmt.Errorf("replay the journal in %s: %w: run %s ends with entry %d, its last is %d", e.writer.path, agent.ErrIntegrity, id, run.Seq, r.seq)
+		return loaded{}, fmt.Errorf("replay the journal in %s: %w: run %s ends with entry %d, its last is %d", e.path, agent.ErrIntegrity, id, run.Seq, r.seq)
+	}
+	if what := r.said.differs(listingOf(run, started)); what != "" {
+		return loaded{}, e.damaged(id, what)
 	}
 	return loaded{r, run}, nil
 }
@@ -99,15 +148,19 @@ func (e *Engine) entries(ctx context.Context, r row, from, to int64) iter.Seq2[a
 // part reads the entries from one sequence to another; an error comes with those
 // before it.
 func (e *Engine) part(ctx context.Context, r row, from, to int64) ([]agent.Entry, error) {
-	rows, err := e.reads.QueryContext(ctx,
-		"SELECT bytes, hash FROM entries WHERE run = ? AND seq BETWEEN ? AND ? ORDER BY seq", r.num, from, to)
-	if err != nil {
-		return nil, e.explainRead(ctx, err)
-	}
 	type stored struct{ bytes, hash []byte }
-	found, err := all(rows, func(scan func(...any) error) (s stored, err error) { return s, scan(&s.bytes, &s.hash) })
+	var found []stored
+	err := e.look(ctx, func(db *sql.DB) error {
+		rows, err := db.QueryContext(ctx,
+			"SELECT bytes, hash FROM entries WHERE run = ? AND seq BETWEEN ? AND ? ORDER BY seq", r.num, from, to)
+		if err != nil {
+			return err
+		}
+		found, err = all(rows, func(scan func(...any) error) (s stored, err error) { return s, scan(&s.bytes, &s.hash) })
+		return err
+	})
 	if err != nil {
-		return nil, e.explainRead(ctx, err)
+		return nil, err
 	}
 	var out []agent.Entry
 	for i, s := range found {
@@ -117,7 +170,9 @@ func (e *Engine) part(ctx context.Context, r row, from, to int64) ([]agent.Entry
 			return out, fmt.Errorf("run %s, entry %d: %w", r.id, from+int64(i), err)
 		case entry.Hash() != hex.EncodeToString(s.hash):
 			return out, fmt.Errorf("%w: run %s, entry %d: its bytes are not those that were hashed", agent.ErrIntegrity, r.id, from+int64(i))
-		case entry.Seq != from+int64(i) || entry.Run != r.id:
+		case entry.Run != r.id:
+			return out, fmt.Errorf("%w: run %s, entry %d: it belongs to run %q", agent.ErrIntegrity, r.id, from+int64(i), entry.Run)
+		case entry.Seq != from+int64(i):
 			return out, fmt.Errorf("%w: run %s, entry %d: it is missing", agent.ErrIntegrity, r.id, from+int64(i))
 		}
 		out = append(out, entry)
@@ -162,8 +217,9 @@ func (e *Engine) Journal(ctx context.Context, run string, from int64, follow boo
 type follower struct {
 	engine *Engine
 	run    string
-	next   int64  // sequence of the next entry
-	head   string // hash of the one before; empty if it was not read
+	next   int64       // sequence of the next entry
+	head   string      // hash of the one before; empty if it was not read
+	state  agent.State // after the last event that was read
 }
 
 // drain yields what there is. It reports whether the run has ended, and whether the
@@ -183,9 +239,16 @@ func (f *follower) drain(ctx context.Context, yield func(agent.Entry, error) boo
 			return false, false
 		}
 		f.next, f.head = entry.Seq+1, entry.Hash()
+		if entry.Kind == agent.EntryEvent {
+			f.state = entry.State
+		}
 		if !yield(entry, nil) {
 			return false, false
 		}
+	}
+	if f.state != agent.StateNone && string(f.state) != r.said.state {
+		yield(agent.Entry{}, f.engine.damaged(f.run, fmt.Sprintf("it is listed as %q, its last event led to %s", r.said.state, f.state)))
+		return false, false
 	}
 	return r.ended, true
 }
@@ -210,15 +273,21 @@ func (e *Engine) body(ctx context.Context, r row, ref agent.BodyRef) ([]byte, er
 		return nil, fmt.Errorf("body %q of run %s: %w", ref.SHA256, r.id, agent.ErrNoBody)
 	}
 	var data []byte
-	err = e.reads.QueryRowContext(ctx, "SELECT data FROM bodies WHERE run = ? AND sha256 = ?", r.num, sum).Scan(&data)
+	err = e.look(ctx, func(db *sql.DB) error {
+		return db.QueryRowContext(ctx, "SELECT data FROM bodies WHERE run = ? AND sha256 = ?", r.num, sum).Scan(&data)
+	})
 	gone := errors.Is(err, sql.ErrNoRows)
 	if err != nil && !gone {
-		return nil, e.explainRead(ctx, err)
+		return nil, err
 	}
+	var named int64
 	if gone || len(data) == 0 { // an erased body keeps its row, without content
-		if err := e.erasure(ctx, r, ref); err != nil {
+		if named, err = e.erasure(ctx, r, ref); err != nil {
 			return nil, err
 		}
+	}
+	if gone && named != 0 {
+		return nil, fmt.Errorf("%w: %w", e.damaged(r.id, fmt.Sprintf("entry %d names body %s, which is missing though no entry says that it was erased", named, ref)), agent.ErrNoBody)
 	}
 	if gone {
 		return nil, fmt.Errorf("body %s of run %s: %w", ref, r.id, agent.ErrNoBody)

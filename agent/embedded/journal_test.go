@@ -23,6 +23,7 @@ func TestIntegrity_AChangedJournalIsRefused(t *testing.T) {
 		sql     string
 		args    []any
 		replays bool // the entries alone still hold together
+		found   bool // by List and Body too
 	}{
 		"a byte of an entry":       {sql: "UPDATE entries SET bytes = CAST(replace(CAST(bytes AS TEXT), 'tester', 'tesler') AS BLOB) WHERE seq = 1"},
 		"bytes that are no JSON":   {sql: "UPDATE entries SET bytes = x'00ff' WHERE seq = 2"},
@@ -31,8 +32,14 @@ func TestIntegrity_AChangedJournalIsRefused(t *testing.T) {
 		"the first entry":          {sql: "DELETE FROM entries WHERE seq = 1"},
 		"the last entry":           {sql: "DELETE FROM entries WHERE seq = (SELECT max(seq) FROM entries)"},
 		"two entries, exchanged":   {sql: "UPDATE entries SET seq = 1000 WHERE seq = 2; UPDATE entries SET seq = 2 WHERE seq = 3; UPDATE entries SET seq = 3 WHERE seq = 1000"},
-		"the tail and its counter": {sql: "DELETE FROM entries WHERE seq = (SELECT max(seq) FROM entries); UPDATE runs SET seq = seq - 1", replays: true},
-		"the head of the run":      {sql: "UPDATE runs SET head = ?", args: []any{hash}, replays: true},
+		"the tail and its counter": {sql: "DELETE FROM entries WHERE seq = (SELECT max(seq) FROM entries); UPDATE runs SET seq = seq - 1"},
+		"the head of the run":      {sql: "UPDATE runs SET head = ?", args: []any{hash}},
+		"a shortened run":          {sql: "UPDATE runs SET seq = 2", found: true},
+		"a nonsensical row":        {sql: "UPDATE runs SET state = 'nonsense', seq = -5", found: true},
+		"an entry after the last":  {sql: "INSERT INTO entries SELECT run, seq + 1, bytes, hash FROM entries e WHERE seq = (SELECT max(o.seq) FROM entries o WHERE o.run = e.run)", found: true},
+		"a run said to be over":    {sql: "UPDATE runs SET state = 'completed', ended = 1", found: true},
+		"a run said to be ended":   {sql: "UPDATE runs SET ended = 1 - ended", found: true},
+		"a deadline taken away":    {sql: "UPDATE runs SET deadline = 1", replays: true},
 		"an entry of another run":  {sql: "UPDATE entries SET bytes = (SELECT o.bytes FROM entries o WHERE o.run = 2 AND o.seq = 2), hash = (SELECT o.hash FROM entries o WHERE o.run = 2 AND o.seq = 2) WHERE run = 1 AND seq = 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +67,16 @@ func TestIntegrity_AChangedJournalIsRefused(t *testing.T) {
 					t.Errorf("%s: got %v, want ErrIntegrity", what, err)
 				}
 			}
+			if damage.found {
+				list, listed := e.List(t.Context(), agent.Filter{})
+				_, read := e.Body(t.Context(), "r", enginetest.Task.Ref)
+				if !errors.Is(listed, agent.ErrIntegrity) || !strings.Contains(listed.Error(), "run r:") || len(list) != 0 {
+					t.Errorf("List: got %v, %v", list, listed)
+				}
+				if !errors.Is(read, agent.ErrIntegrity) {
+					t.Errorf("Body: got %v", read)
+				}
+			}
 			if !strings.Contains(served.Error(), e.writer.path) {
 				t.Errorf("the error does not name the file: %v", served)
 			}
@@ -85,8 +102,8 @@ func TestBody_ThatWasChangedIsRefused(t *testing.T) {
 		t.Errorf("changed: %v, want ErrIntegrity", err)
 	}
 	execute(t, db, "DELETE FROM bodies")
-	if _, err := e.Body(t.Context(), "r", enginetest.Task.Ref); !errors.Is(err, agent.ErrNoBody) {
-		t.Errorf("erased: %v, want ErrNoBody", err)
+	if _, err := e.Body(t.Context(), "r", enginetest.Task.Ref); !errors.Is(err, agent.ErrNoBody) || !errors.Is(err, agent.ErrIntegrity) {
+		t.Errorf("removed without an erasure: %v, want ErrNoBody and ErrIntegrity", err)
 	}
 	if _, err := e.Body(t.Context(), "r", agent.BodyRef{SHA256: "no hex"}); !errors.Is(err, agent.ErrNoBody) {
 		t.Errorf("a malformed reference: %v, want ErrNoBody", err)
@@ -129,5 +146,23 @@ func TestJournal_LongerThanOnePart(t *testing.T) {
 			t.Error(err)
 		}
 		break // who has seen enough is let go
+	}
+}
+
+// A table that is gone is damage: whoever asks for it, and whoever opens the file, is
+// told so.
+func TestIntegrity_AMissingTable(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	e := opened(t, dir, Config{})
+	if _, err := e.Start(t.Context(), enginetest.Spec("r"), "tester", []agent.Body{enginetest.Task}); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, raw(t, dir), "DROP TABLE inbox")
+	_, delivered := e.Deliver(t.Context(), "r", agent.Delivery{Key: "k", Decision: agent.Cancel{}})
+	_, opened := Open(dir, Config{})
+	for what, err := range map[string]error{"Deliver": delivered, "Open": opened} {
+		if !errors.Is(err, agent.ErrIntegrity) || !strings.Contains(err.Error(), "restore it from a backup") {
+			t.Errorf("%s: got %v", what, err)
+		}
 	}
 }

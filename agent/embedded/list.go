@@ -3,6 +3,8 @@ package embedded
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"slices"
 	"time"
 
 	"sallyport/agent"
@@ -22,11 +24,12 @@ func micros(t time.Time) sql.NullInt64 {
 }
 
 // listQuery stops at the limit.
-const listQuery = `SELECT id, state, reason, seq, held, unknown, tool, started, updated, deadline
-	FROM runs WHERE (NOT ? OR ended = 0) AND (? = '' OR state = ?) ORDER BY started DESC, id LIMIT ?`
+const listQuery = "SELECT id, head, " + listingColumns + ", " + endsColumns + `
+	FROM runs r WHERE (NOT ? OR ended = 0) AND (? = '' OR state = ?) ORDER BY started DESC, id LIMIT ?`
 
 // List implements [agent.Engine]. It reads one state of the file: it lags behind no
-// commit that has returned.
+// commit that has returned. A run whose line does not fit the ends of its journal is
+// left out and named by an [agent.ErrIntegrity], which comes with the others.
 func (e *Engine) List(ctx context.Context, filter agent.Filter) ([]agent.Summary, error) {
 	ctx, done, err := e.enter(ctx)
 	if err != nil {
@@ -37,24 +40,44 @@ func (e *Engine) List(ctx context.Context, filter agent.Filter) ([]agent.Summary
 	if filter.Limit > 0 {
 		limit = filter.Limit
 	}
-	rows, err := e.reads.QueryContext(ctx, listQuery, filter.Open, string(filter.State), string(filter.State), limit)
+	var found []agent.Summary
+	var broken []error
+	err = e.look(ctx, func(db *sql.DB) error {
+		found, broken = nil, nil
+		rows, err := db.QueryContext(ctx, listQuery, filter.Open, string(filter.State), string(filter.State), limit)
+		if err != nil {
+			return err
+		}
+		lines, err := all(rows, scanLine)
+		for _, l := range lines {
+			if l.what != "" {
+				broken = append(broken, e.damaged(l.summary.ID, l.what))
+				continue
+			}
+			found = append(found, l.summary)
+		}
+		return err
+	})
 	if err != nil {
-		return nil, e.explainRead(ctx, err)
+		return nil, err
 	}
-	found, err := all(rows, scanSummary)
-	if err != nil {
-		return nil, e.explainRead(ctx, err)
-	}
-	return found, nil
+	return found, errors.Join(broken...)
 }
 
-func scanSummary(scan func(...any) error) (s agent.Summary, err error) {
-	var started, updated int64
-	var deadline sql.NullInt64
-	err = scan(&s.ID, &s.State, &s.Reason, &s.Seq, &s.Held, &s.Unknown, &s.Tool, &started, &updated, &deadline)
-	s.Started, s.Updated = time.UnixMicro(started).UTC(), time.UnixMicro(updated).UTC()
-	if deadline.Valid {
-		s.Deadline = time.UnixMicro(deadline.Int64).UTC()
+// line is a run in a list, and what is wrong with it.
+type line struct {
+	summary agent.Summary
+	what    string
+}
+
+func scanLine(scan func(...any) error) (l line, err error) {
+	var id string
+	var head sql.RawBytes
+	var said listing
+	var at ends
+	err = scan(slices.Concat([]any{&id, &head}, said.columns(), at.columns())...)
+	if err != nil {
+		return l, err
 	}
-	return s, err
+	return line{said.summary(id), at.broken(head, &said)}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"sallyport/agent"
 )
@@ -196,7 +197,25 @@ func inspect(path string) (version int, err error) {
 	case version > len(migrations):
 		return 0, fmt.Errorf("open %s: schema %d, the newest known here is %d: %w", path, version, len(migrations), agent.ErrNewer)
 	}
-	return version, nil
+	return version, checkTables(db, path)
+}
+
+// tables are those that every schema has had.
+var tables = []string{"runs", "entries", "bodies", "inbox", "parcels"}
+
+// checkTables refuses a file from which a table was taken.
+func checkTables(db *sql.DB, path string) error {
+	for _, name := range tables {
+		var there bool
+		if err := db.QueryRow("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", name).Scan(&there); err != nil {
+			return explain(path, "open", err)
+		}
+		if !there {
+			s := &StoreError{Path: path, Doing: "open", Remedy: remedies[sqlite3.SQLITE_CORRUPT], Err: fmt.Errorf("it has no table %s", name)}
+			return fmt.Errorf("%w: %w", agent.ErrIntegrity, s)
+		}
+	}
+	return nil
 }
 
 // migrate brings the file to the newest schema, in one transaction for each version: a
