@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,6 +70,23 @@ func digits(ref string) (string, error) {
 		return "", fmt.Errorf("%q is too short: want %d hex digits or more", ref, leastDigits)
 	}
 	return text, nil
+}
+
+// erasure is content that was erased.
+type erasure struct {
+	SHA256 string    `json:"sha256"`
+	Bytes  int64     `json:"bytes"`
+	Time   time.Time `json:"time"`
+	By     string    `json:"by"`
+}
+
+func erasures(entries []agent.Entry) (found []erasure) {
+	for _, e := range entries {
+		if e.Kind == agent.EntryErased {
+			found = append(found, erasure{e.Body.SHA256, e.Body.Bytes, e.Time, e.Actor})
+		}
+	}
+	return found
 }
 
 // content is something that a journal names.

@@ -170,6 +170,7 @@ type shown struct {
 	Pending *pendingRow  `json:"pending,omitempty"`
 	Answer  string       `json:"answer,omitempty"` // untrusted: the model's words
 	Noted   int          `json:"noted,omitempty"`  // deliveries that were refused
+	Erased  []erasure    `json:"erased,omitempty"` // content that is gone for good
 }
 
 func (a *app) showCommand() *cobra.Command {
@@ -201,6 +202,7 @@ func showRun(ctx context.Context, e agent.Engine, id string) (shown, error) {
 		Used:  agent.Budget{Calls: run.Used.Calls, Turns: run.Used.Turns, Tokens: run.Used.Tokens, Wall: int64(run.Used.Wall / time.Second)},
 		Noted: run.Noted,
 	}
+	s.Erased = erasures(entries)
 	told, err := scenarios.Calls(entries)
 	if err != nil {
 		return s, err
@@ -236,6 +238,9 @@ func (a *app) showTable(s shown) error {
 		s.Used.Calls, s.Budget.Calls, s.Used.Turns, s.Budget.Turns, s.Used.Tokens, s.Budget.Tokens, s.Used.Wall, s.Budget.Wall)
 	if p := s.Pending; p != nil {
 		line("waits", "%s, sha256 %s, until %s", p.Tool, p.SHA256, p.until())
+	}
+	for _, e := range s.Erased {
+		line("erased", "sha256 %s at %s by %s", e.SHA256, clock(e.Time), e.By)
 	}
 	if err := a.print("\n"); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sallyport/agent"
+	"sallyport/agent/embedded"
 	"sallyport/cmd/sallyport/terminal"
 	"sallyport/nodes/llm"
 	"sallyport/scenarios"
@@ -182,6 +183,10 @@ func (a *app) tellFound(run agent.Run, found bridge.Found) {
 func (a *app) result(ctx context.Context, e agent.Engine, run agent.Run) error {
 	if a.output == formatTable {
 		text, err := answer(ctx, e, run)
+		if gone := new(embedded.ErasedError); errors.As(err, &gone) {
+			a.say("The answer was erased at %s by %s.", clock(gone.At), terminal.Line(gone.By))
+			return nil
+		}
 		if err != nil || text == "" {
 			return err
 		}

@@ -55,6 +55,9 @@ func candidateBytes(ctx context.Context, e agent.Engine, run agent.Run) ([]byte,
 
 // detail is what a line of progress adds to row and state.
 func detail(e agent.Entry) string {
+	if e.Kind == agent.EntryErased {
+		return "by " + e.Actor
+	}
 	p, err := e.Payload()
 	if err != nil || e.Kind != agent.EntryEvent {
 		return e.Code
