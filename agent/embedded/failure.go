@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 
 	"modernc.org/sqlite"
@@ -66,6 +67,8 @@ func explain(path, doing string, err error) error {
 	corrupt := code(err) == sqlite3.SQLITE_CORRUPT || lacking(err)
 	if corrupt {
 		remedy = remedies[sqlite3.SQLITE_CORRUPT]
+	} else if (code(err) == sqlite3.SQLITE_IOERR || code(err) == sqlite3.SQLITE_CANTOPEN) && full(filepath.Dir(path)) {
+		remedy = remedies[sqlite3.SQLITE_FULL] // SQLite says so of its main files only
 	} else if !ok {
 		return fmt.Errorf("%s %s: %w", doing, path, err)
 	}

@@ -17,3 +17,13 @@ func checkFileSystem(dir string) error {
 	}
 	return nil
 }
+
+// full reports whether the disk of a folder has no room for a page of the files of
+// SQLite, or for one more file.
+func full(dir string) bool {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return false
+	}
+	return st.Bavail*uint64(st.Bsize) < 64<<10 || st.Files > 0 && st.Ffree == 0
+}

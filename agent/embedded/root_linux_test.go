@@ -171,3 +171,22 @@ func TestOpen_RefusesTheStateOfAnotherUser(t *testing.T) {
 		t.Errorf("nobody used root's readable directory: %q", said)
 	}
 }
+
+// A disk too full for the files beside the state file is called that.
+func TestOpen_OnAFullDisk(t *testing.T) {
+	mount := disk(t, "size=2m,mode=0700")
+	dir := filepath.Join(mount, "state")
+	e, err := embedded.Open(dir, embedded.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin(t, e, "r")
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, filepath.Join(mount, "filler"), 0)
+	_, err = embedded.Open(dir, embedded.Config{})
+	if err == nil || !strings.Contains(err.Error(), "the disk is full") {
+		t.Errorf("got %v, want that the disk is full", err)
+	}
+}
