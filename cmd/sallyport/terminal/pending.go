@@ -38,10 +38,10 @@ type Pending struct {
 var plain = regexp.MustCompile(`^[A-Za-z0-9._@/:+-]{1,80}$`)
 
 // Write shows the candidate: first what the model proposed, every argument in full,
-// as untrusted text behind its gutter, after a diff where a person changed them; last, next to the question, what a signature
-// would be bound to (SPEC G1, G2). It shows nothing, and returns an error, if the
-// argument bytes are not those that the candidate stands for. Width is that of the
-// terminal in cells; 0 wraps nothing.
+// as untrusted text behind its gutter, after a diff where a person changed them; last,
+// next to the question, what a signature would be bound to (SPEC G1, G2). It shows
+// nothing, and returns an error, if the argument bytes are not those that the candidate
+// stands for. Width is that of the terminal in cells; 0 wraps nothing.
 func (p Pending) Write(w io.Writer, width int) error {
 	if err := p.Candidate.Check(); err != nil {
 		return fmt.Errorf("show candidate %s: %w", Line(p.Candidate.ID), err)
