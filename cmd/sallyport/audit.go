@@ -70,9 +70,12 @@ func verdictOn(r audit.Report) string {
 
 func (a *app) audit(ctx context.Context, e agent.Engine, runs []string) error {
 	one := len(runs) > 0
+	var listed error
 	if !one {
 		found, err := e.List(ctx, agent.Filter{})
-		if err != nil {
+		if errors.Is(err, agent.ErrIntegrity) {
+			listed = err // of damaged runs: the others are audited all the same
+		} else if err != nil {
 			return fmt.Errorf("list the runs: %w", err)
 		}
 		for _, s := range found {
@@ -81,6 +84,9 @@ func (a *app) audit(ctx context.Context, e agent.Engine, runs []string) error {
 	}
 	var rows []auditRow
 	var broken []error
+	if listed != nil {
+		broken = append(broken, listed)
+	}
 	for _, id := range runs {
 		r, err := audit.Check(e.Journal(ctx, id, 1, false), bodiesOf(ctx, e, id))
 		if cause := context.Cause(ctx); cause != nil {

@@ -47,10 +47,7 @@ func (a *app) runsCommand() *cobra.Command {
 			if len(rows) == 0 {
 				err = a.none("No runs", err)
 			}
-			if err != nil {
-				return err
-			}
-			return list(a, []string{"RUN", "STATE", "TOOL", "STARTED", "UPDATED", ""}, rows)
+			return errors.Join(list(a, []string{"RUN", "STATE", "TOOL", "STARTED", "UPDATED", ""}, rows), err)
 		},
 	}
 	c.Flags().BoolVar(&filter.Open, "open", false, "only runs that have not ended")
@@ -84,6 +81,11 @@ func (a *app) summaries(ctx context.Context, filter agent.Filter) ([]runRow, err
 		return err
 	})
 	return rows, err
+}
+
+// wasErased reports whether a body is missing because its content was erased: no damage.
+func wasErased(err error) bool {
+	return errors.Is(err, agent.ErrNoBody) && !errors.Is(err, agent.ErrIntegrity)
 }
 
 // pendingRow is a candidate that waits.
@@ -151,10 +153,7 @@ func (a *app) approvalsCommand() *cobra.Command {
 			if len(rows) == 0 {
 				err = a.none("Nothing waits for approval", err)
 			}
-			if err != nil {
-				return err
-			}
-			return list(a, []string{"RUN", "TOOL", "SHA256", "BYTES", "EXPIRES", "SIGNED"}, rows)
+			return errors.Join(list(a, []string{"RUN", "TOOL", "SHA256", "BYTES", "EXPIRES", "SIGNED"}, rows), err)
 		},
 	}
 }
@@ -210,7 +209,7 @@ func showRun(ctx context.Context, e agent.Engine, id string) (shown, error) {
 	for _, c := range told {
 		s.Calls = append(s.Calls, callRow{c})
 	}
-	if s.Answer, err = answer(ctx, e, run); err != nil && !errors.Is(err, agent.ErrNoBody) {
+	if s.Answer, err = answer(ctx, e, run); err != nil && !wasErased(err) {
 		return s, err
 	}
 	if run.State == agent.StateAwaitingApproval {

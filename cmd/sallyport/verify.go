@@ -259,7 +259,7 @@ func (d *desk) evidence(ctx context.Context, ref agent.BodyRef) ([]byte, error) 
 		return nil, nil
 	}
 	data, err := d.host.Engine.Body(ctx, d.run, ref)
-	if errors.Is(err, agent.ErrNoBody) {
+	if wasErased(err) {
 		return nil, nil
 	}
 	if err != nil {
