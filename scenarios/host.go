@@ -173,14 +173,17 @@ func (h *Host) Deliver(ctx context.Context, run agent.Run, d agent.Delivery) (ag
 // said names a person's decision in the log.
 func said(d agent.Decision) string {
 	switch d.(type) {
+	case agent.Approve:
+		return "approve"
 	case agent.Refuse:
 		return "refuse"
 	case agent.Edit:
 		return "edit"
 	case agent.Attest:
 		return "attest"
+	case agent.Cancel, agent.Pause, agent.Resume, agent.StepOnce, agent.Extend:
 	}
-	return "approve"
+	return "operate"
 }
 
 // nodes makes the nodes of a run from what it was begun with.

@@ -45,6 +45,7 @@ func asksFor(run agent.Run, d agent.Decision) string {
 			tool, _ := run.Spec.Tool(run.Call.Proposal.Tool)
 			return tool.Role
 		}
+	case agent.Refuse, agent.Attest, agent.Cancel, agent.Pause, agent.Resume, agent.StepOnce, agent.Extend:
 	}
 	return ""
 }
