@@ -23,7 +23,7 @@ var _ = func() bool { armed = killAtCall; return true }() // before any init
 // byPerson is a write that no read-back can settle: the ledger says spent, and nothing
 // is there.
 var byPerson = plot{
-	name: "found by a person", saves: true, from: 1, dies: []string{saveTool + " " + dieLink}, decide: approvesAs("ann"),
+	name: "found by a person", commands: 3, saves: true, from: 1, dies: []string{saveTool + " " + dieLink}, decide: approvesAs("ann"),
 	want: want{state: agent.StateCompleted, nothing: true, uncertain: true, said: saidNot},
 }
 

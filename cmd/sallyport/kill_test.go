@@ -107,6 +107,10 @@ func checkServerDeath(t *testing.T, dies []string, written bool, found string) {
 		name: strings.Join(dies, ", "), saves: true, dies: dies, decide: approvesAs("ann"),
 		want: want{state: agent.StateCompleted, text: draftText, nothing: !written, uncertain: true},
 	}
+	p.commands = 2
+	if len(dies) > 1 || strings.Contains(found, "person") { // what could not be checked, or decided
+		p.commands++
+	}
 	l := begin(t, &p, death{})
 	l.check(l.tell())
 	if left, err := os.ReadFile(l.path(orders, "die")); err != nil || len(left) > 0 {
@@ -192,6 +196,7 @@ and what else the run waits for.
 What is checked after each:
 
 - The run is there, and every entry that was durable at the death is there unchanged.
+- A decision that was in the inbox counts: nobody has to give it again.
 - At most one save has reached the server, and at most one report is on the disk: the
   whole text that was signed, or nothing. No draft is left.
 - Each call that was begun has exactly one result.

@@ -55,6 +55,7 @@ type life struct {
 	death death
 
 	given    int      // commands so far
+	again    int      // of which only repeat one
 	later    bool     // the engine's clock is past every deadline of a candidate
 	killed   bool     // the death has come
 	recorded []string // hashes of the journal as it was found after the death
@@ -240,10 +241,9 @@ func (l *life) cancelIn(a act) {
 		}
 	})
 	if l.isHeld() {
-		for was := true; was; { // who was killed in the middle of it cancels again
-			before := l.killed
-			l.end(l.start(does("cancel", "r")))
-			was = l.killed && !before
+		l.end(l.start(does("cancel", "r")))
+		if l.killed && l.death.command == l.given-1 {
+			l.cancelAgain()
 		}
 	}
 	select {
@@ -254,6 +254,18 @@ func (l *life) cancelIn(a act) {
 	}
 	<-over
 	l.end(p)
+}
+
+// cancelAgain is what somebody does who does not know whether the first one counted. One
+// that was in the inbox does.
+func (l *life) cancelAgain() {
+	l.t.Helper()
+	p := l.start(does("cancel", "r"))
+	l.end(p)
+	l.again++
+	if code := p.wait().code; (l.death.at == embedded.Delivered) != (code == int(exitDenied)) {
+		l.t.Errorf("%s: the second cancel ended with %d:\n%s", l.death, code, l.told.String())
+	}
 }
 
 func (l *life) isHeld() bool {
@@ -389,6 +401,11 @@ func (l *life) check(run agent.Run) {
 	}
 	if l.death.at != "" && !l.killed {
 		bad("it was not reached")
+	}
+	// A resume more, and what was delivered is not to be said again.
+	switch n := l.given - l.again - l.plot.commands; {
+	case l.death.at == "" && n != 0, l.death.at == embedded.Delivered && n != 1:
+		bad("it took %d commands more than without a death", n)
 	}
 	l.journal("state", func(e *embedded.Engine, _ agent.Run, entries []agent.Entry) {
 		l.checkKept(entries, bad)

@@ -39,14 +39,15 @@ func does(args ...string) act { return act{args: args} }
 // plot is a run with the people around it. What a person does follows from where the
 // run is, so that it goes on after a death as it would have gone on.
 type plot struct {
-	name   string
-	saves  bool     // the model saves a report
-	two    bool     // two must sign
-	dies   []string // orders for the document server
-	from   int      // the first of its commands, from 0, in which there is something to kill
-	held   string   // the tool that is held back while the Host is killed
-	decide func(agent.Run) act
-	want   want
+	name     string
+	commands int      // that it takes where nobody is killed
+	saves    bool     // the model saves a report
+	two      bool     // two must sign
+	dies     []string // orders for the document server
+	from     int      // the first of its commands, from 0, in which there is something to kill
+	held     string   // the tool that is held back while the Host is killed
+	decide   func(agent.Run) act
+	want     want
 }
 
 // want is how a story may end.
@@ -75,13 +76,13 @@ func approvesAs(name string) func(agent.Run) act {
 
 // plots are the columns of the matrix.
 var plots = []plot{
-	{name: "a read", held: readTool, want: want{state: agent.StateCompleted, nothing: true}},
+	{name: "a read", commands: 1, held: readTool, want: want{state: agent.StateCompleted, nothing: true}},
 	{
-		name: "a granted write", saves: true, held: saveTool, decide: approvesAs("ann"),
+		name: "a granted write", commands: 2, saves: true, held: saveTool, decide: approvesAs("ann"),
 		want: want{state: agent.StateCompleted, text: draftText, said: saidSaved},
 	},
 	{
-		name: "two approvals", saves: true, two: true, from: 1, held: saveTool,
+		name: "two approvals", commands: 3, saves: true, two: true, from: 1, held: saveTool,
 		decide: func(run agent.Run) act {
 			if len(run.Call.Grants) == 0 {
 				return approvesAs("bob")(run)
@@ -91,7 +92,7 @@ var plots = []plot{
 		want: want{state: agent.StateCompleted, text: draftText, said: saidSaved},
 	},
 	{
-		name: "an edit", saves: true, from: 1, held: saveTool,
+		name: "an edit", commands: 3, saves: true, from: 1, held: saveTool,
 		decide: func(run agent.Run) act {
 			if !run.Call.Edited {
 				return does("approve", "r", "--edit="+editFile, "--field", "content", "--as", "ann")
@@ -101,20 +102,20 @@ var plots = []plot{
 		want: want{state: agent.StateCompleted, text: editedText, said: saidEdited},
 	},
 	{
-		name: "an expiry", saves: true, from: 1,
+		name: "an expiry", commands: 2, saves: true, from: 1,
 		decide: func(agent.Run) act { return act{args: []string{"resume", "r"}, later: true} },
 		want:   want{state: agent.StateCompleted, nothing: true, said: saidExpired},
 	},
 	{
-		name: "found applied", saves: true, from: 1, held: settleTool, dies: []string{saveTool + " " + dieAnswer}, decide: approvesAs("ann"),
+		name: "found applied", commands: 2, saves: true, from: 1, held: settleTool, dies: []string{saveTool + " " + dieAnswer}, decide: approvesAs("ann"),
 		want: want{state: agent.StateCompleted, text: draftText, uncertain: true, said: saidApplied},
 	},
 	{
-		name: "found not applied", saves: true, from: 1, held: settleTool, dies: []string{saveTool + " " + dieAsked}, decide: approvesAs("ann"),
+		name: "found not applied", commands: 2, saves: true, from: 1, held: settleTool, dies: []string{saveTool + " " + dieAsked}, decide: approvesAs("ann"),
 		want: want{state: agent.StateCompleted, nothing: true, uncertain: true, said: saidNot},
 	},
 	{
-		name: "a cancel in flight", saves: true, from: 1,
+		name: "a cancel in flight", commands: 3, saves: true, from: 1,
 		decide: func(run agent.Run) act {
 			a := approvesAs("ann")(run)
 			a.cancel = true
