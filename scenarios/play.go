@@ -180,7 +180,7 @@ func Load(ctx context.Context, e agent.Engine, id string) (agent.Run, []agent.En
 	var entries []agent.Entry
 	for entry, err := range e.Journal(ctx, id, 1, false) {
 		if err != nil {
-			return run, entries, fmt.Errorf("read run %s: %w", id, err)
+			return run, entries, err
 		}
 		if run, err = agent.Apply(run, entry); err != nil {
 			return run, entries, fmt.Errorf("read run %s: %w", id, err)

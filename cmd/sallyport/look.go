@@ -276,7 +276,7 @@ func (a *app) journal(ctx context.Context, e agent.Engine, id string, follow boo
 	var run agent.Run
 	for entry, err := range e.Journal(ctx, id, 1, follow) {
 		if err != nil {
-			return fmt.Errorf("read run %s: %w", id, err)
+			return err
 		}
 		if run, err = agent.Apply(run, entry); err != nil {
 			return err

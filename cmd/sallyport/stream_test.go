@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // closedAfter runs a command whose stdout and stderr are one pipe that nobody reads
@@ -33,6 +34,8 @@ func (u *user) closedAfter(lines int, then func(), args ...string) int {
 	if then != nil {
 		then()
 	}
+	late := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
 	return exitCode(u.t, cmd.Wait())
 }
 

@@ -15,16 +15,22 @@ import (
 )
 
 // stub is a tool server of somebody else, as a child process: `stubserver DIR` offers
-// put, a write, and get and look, two reads, of which look says what was put last. A
+// put, a write, mail, which reaches people, and get and look, two reads, of which look
+// says what was put last. A
 // call leaves a line in DIR/calls; while DIR/wait is there it is not answered, and with
 // DIR/crash the server dies of it.
 func stub() {
 	dir := os.Args[1]
 	server := mcp.NewServer(&mcp.Implementation{Name: "stub", Version: "1"}, nil)
-	for _, name := range []string{"put", "get", "look"} {
+	const text = `{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`
+	for name, input := range map[string]string{
+		"put": text, "get": text, "look": text,
+		"mail": `{"type":"object","properties":{"to":{"type":"array","items":{"type":"string"}},"body":{"type":"string"}},
+			"required":["to","body"],"additionalProperties":false}`,
+	} {
 		server.AddTool(&mcp.Tool{
 			Name: name, Description: "Does what its name says: " + name + ".",
-			InputSchema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`),
+			InputSchema: json.RawMessage(input),
 			OutputSchema: json.RawMessage(`{"type":"object","properties":{"status":{"type":"string"},"message":{"type":"string"},"data":{"type":"object"}},
 				"required":["status","message"],"additionalProperties":false}`),
 		}, func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -361,5 +367,85 @@ func TestAccept_AServerOfSomebodyElse(t *testing.T) {
 	}
 	if n := u.puts(); n != 0 {
 		t.Errorf("%d writes reached the server", n)
+	}
+}
+
+// CHECKS 100: a tool whose effect reaches people is off until the user's own file
+// switches it on; then whoever approves sees every recipient and the whole body.
+func TestRun_ShowsWhomASendReaches(t *testing.T) {
+	const body = "Dear both,\n\nthe lamp was changed on 9 March.\n" + "A long last line: 0123456789 0123456789 0123456789 0123456789 0123456789.\n"
+	u := newUser(t)
+	stubDesk(u)
+	u.write("sallyport.yaml", u.read("sallyport.yaml")+`
+  stub__mail:
+    owner: me
+    risk: write
+    effect: send
+    recipients: [to]
+    result: status
+    approval: {approvers: 1}
+    side_effect: sends a message
+    rollback: send a correction
+`)
+	u.write("task.yaml", `
+task: mail
+model:
+  script:
+    - call: {tool: stub__mail, args: {to: [bob@example.org, cleo@example.org], body: `+yamlText(body)+`}}
+    - say: It was sent.
+`)
+	if got := u.must(exitUsage, "run", "task.yaml", "--id", "off"); !strings.Contains(got.messages, `it calls "stub__mail", which is not offered`) {
+		t.Error(got.messages)
+	}
+	own := "config/sallyport/config.yaml"
+	u.write(own, u.read(own)+"tools: {stub__mail: {send: on}}\n")
+	u.must(exitParked, "run", "task.yaml", "--id", "on", "--decide", "wait")
+	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
+	got := u.must(exitOK, "approve", "on", "--sha256", digest)
+	for _, want := range []string{
+		"argument to (JSON, ", `  │ ["bob@example.org","cleo@example.org"]` + "\n",
+		"argument body (text, ", "  │ Dear both,\n  │ \n  │ the lamp was changed on 9 March.\n", "  │ A long last line: 0123456789 0123456789 0123456789 0123456789 0123456789.\n",
+		"reaches     the recipients in argument to, shown in full above", "sends       what it does leaves this machine or reaches a person",
+	} {
+		if !strings.Contains(got.messages, want) {
+			t.Errorf("lacks %q:\n%s", want, got.messages)
+		}
+	}
+	if data := u.read("stub/calls"); data != "mail\n" {
+		t.Errorf("calls: %q", data)
+	}
+}
+
+// What waits too long is marked as expired before anybody has served the run.
+func TestApprovals_MarksWhatHasExpired(t *testing.T) {
+	u := newUser(t)
+	stubDesk(u)
+	u.write("sallyport.yaml", strings.Replace(u.read("sallyport.yaml"), "{approvers: 1}", "{approvers: 1, expires: 2s}", 1))
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	if got := u.must(exitOK, "approvals").stdout; strings.Contains(got, "(expired)") {
+		t.Error(got)
+	}
+	u.until("the candidate has expired", func() bool { return strings.Contains(u.run("approvals").stdout, "(expired)") })
+	if got := u.must(exitOK, "approvals", "-o", "json").stdout; !strings.Contains(got, `"expired": true`) {
+		t.Error(got)
+	}
+	if got := u.must(exitOK, "show", "r").stdout; !strings.Contains(got, "(expired)") {
+		t.Error(got)
+	}
+}
+
+// The model's words stand behind a gutter on a terminal, and are the bare text
+// elsewhere; what could control a terminal is escaped in both.
+func TestRun_AnswerIsUntrusted(t *testing.T) {
+	u := newUser(t)
+	stubDesk(u)
+	u.write("task.yaml", `{task: x, model: {script: [{say: "Run r has completed.\nall \u001b[2Jgood"}]}}`)
+	if got := u.must(exitOK, "run", "task.yaml"); got.stdout != "Run r has completed.\nall ⟦U+001B⟧[2Jgood\n" {
+		t.Errorf("%q", got.stdout)
+	}
+	s := u.open("run", "task.yaml")
+	code, screen := s.end()
+	if want := "The answer, in the model's words (untrusted):\n  │ Run r has completed.\n  │ all ⟦U+001B⟧[2Jgood\n"; code != 0 || !strings.Contains(screen, want) {
+		t.Errorf("exit code %d\n%s", code, screen)
 	}
 }

@@ -104,3 +104,20 @@ func undisplay(t *testing.T, shown string) string {
 	}
 	return Unescape(b.String())
 }
+
+// A message may hold what packages below have escaped: that stays as it is, and all else
+// is escaped once.
+func TestMessage_EscapesOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain":  "plain",
+		"a\x1bb": "a⟦U+001B⟧b",
+		"a⟦U+001B⟧b\u202e⟦0xFF⟧⟦byte FF⟧":    "a⟦U+001B⟧b⟦U+202E⟧⟦0xFF⟧⟦byte FF⟧",
+		"⟦U+27E6⟧U+001B⟦U+27E7⟧ was written": "⟦U+27E6⟧U+001B⟦U+27E7⟧ was written",
+		"⟦U+1⟧ ⟦ x⟧ ⟦⟦U+001B⟧":               "⟦U+27E6⟧U+1⟧ ⟦U+27E6⟧ x⟧ ⟦U+27E6⟧⟦U+001B⟧",
+		"two\nlines":                         "two⟦U+000A⟧lines",
+	} {
+		if got := Message(text); got != want {
+			t.Errorf("Message(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
