@@ -75,17 +75,18 @@ func (tr *trace) erase() {
 	tr.run, tr.entries = run, append(tr.entries, entry)
 }
 
-// TestJournal_Version0 holds the wire form still: the bytes of a whole run, and that
-// what was written is read back to the same run.
-func TestJournal_Version0(t *testing.T) {
+// TestJournal_Version1 holds the wire form still: the bytes of a whole run, and that
+// what was written is read back to the same run. The file is frozen: a difference is a
+// new version of the format, not a reason for -update.
+func TestJournal_Version1(t *testing.T) {
 	tr := story(t)
 	var b bytes.Buffer
 	for _, e := range tr.entries {
 		b.Write(e.Bytes())
 		b.WriteByte('\n')
 	}
-	golden(t, "testdata/journal-v0.jsonl", b.String())
-	raw, err := os.ReadFile("testdata/journal-v0.jsonl")
+	golden(t, "testdata/journal-v1.jsonl", b.String())
+	raw, err := os.ReadFile("testdata/journal-v1.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +106,32 @@ func TestJournal_Version0(t *testing.T) {
 	}
 	if len(seen) != 4 {
 		t.Errorf("the story has the kinds %v, want all four", seen)
+	}
+}
+
+// TestJournal_Version0IsReadAndGoesOn: a run from before the freeze replays, and its
+// next entry has its own format.
+func TestJournal_Version0IsReadAndGoesOn(t *testing.T) {
+	raw, err := os.ReadFile("testdata/journal-v0.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
+	if _, err := agent.Replay(parsed(lines)); err != nil {
+		t.Fatal(err)
+	}
+	run, err := agent.Replay(parsed(lines[:1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, entry, err := agent.Advance(run, agent.FromOutside(agent.Pause{}, "operator", run.Time))
+	if err != nil || entry.Version != 0 {
+		t.Errorf("the next entry of a run of version 0 has version %d, %v", entry.Version, err)
+	}
+	mixed := append([][]byte{}, lines[:1]...)
+	mixed = append(mixed, bytes.Replace(lines[1], []byte(`"v":0`), []byte(`"v":1`), 1))
+	if _, err := agent.Replay(parsed(mixed)); !errors.Is(err, agent.ErrIntegrity) {
+		t.Errorf("two formats in one run: %v, want ErrIntegrity", err)
 	}
 }
 
@@ -192,7 +219,7 @@ func TestReplay_RefusesWhatIsNewer(t *testing.T) {
 	tr := story(t)
 	first := string(tr.entries[0].Bytes())
 	for name, line := range map[string]string{
-		"format": strings.Replace(first, `"v":0`, `"v":1`, 1),
+		"format": strings.Replace(first, `"v":1`, `"v":2`, 1),
 		"rules":  strings.Replace(first, `"rules":0`, `"rules":1`, 1),
 	} {
 		if line == first {
