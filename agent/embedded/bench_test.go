@@ -107,13 +107,16 @@ func median[T ~int64 | ~float64](of []T) T {
 	return of[len(of)/2]
 }
 
-// BenchmarkDurableTransition_At64Runs beside a raw writer that steps, encodes,
-// hashes and shares its fdatasyncs too.
-func BenchmarkDurableTransition_At64Runs(b *testing.B) {
-	const (
-		runs  = 64
-		steps = 50 // of each run, in one measurement
-	)
+// BenchmarkDurableTransition_ManyRuns beside a raw writer that steps, encodes, hashes
+// and shares its fdatasyncs too.
+func BenchmarkDurableTransition_ManyRuns(b *testing.B) {
+	for _, runs := range []int{8, 64} {
+		b.Run(fmt.Sprint(runs), func(b *testing.B) { benchmarkRuns(b, runs) })
+	}
+}
+
+func benchmarkRuns(b *testing.B, runs int) {
+	const steps = 50 // of each run, in one measurement
 	dir := journalFolder(b)
 	_, logs, movers := started(b, filepath.Join(dir, "state"), runs)
 	raw := newRawFile(b, dir)
@@ -141,7 +144,7 @@ func BenchmarkDurableTransition_At64Runs(b *testing.B) {
 				}
 			})
 			ratios = append(ratios, float64(their)/float64(our))
-			ours, theirs = append(ours, runs*steps/our.Seconds()), append(theirs, runs*steps/their.Seconds())
+			ours, theirs = append(ours, float64(runs*steps)/our.Seconds()), append(theirs, float64(runs*steps)/their.Seconds())
 		}
 	}
 	if group.err != nil {
