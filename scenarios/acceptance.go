@@ -113,7 +113,8 @@ type acceptance struct {
 type trialEnd struct {
 	call     Call
 	state    agent.State
-	approved bool // a decision was given
+	approved bool   // a decision was given
+	raw      []byte // the server's result, if it gave one
 }
 
 // choose picks the server and its contracts.
@@ -292,6 +293,9 @@ func (a *acceptance) try(ctx context.Context, t trial) (trialEnd, error) {
 			return end, fmt.Errorf("accept %q: %d calls in a run of one", a.server.Prefix, len(told))
 		}
 		end.call, end.state = told[0], run.State
+		if end.raw, err = a.result(ctx, run.ID, entries); err != nil {
+			return end, err
+		}
 		if run.State != agent.StateAwaitingApproval || t.approve == 0 {
 			a.ended = append(a.ended, end)
 			return end, nil
@@ -333,6 +337,40 @@ func (e trialEnd) String() string {
 	return e.call.Tool + ": " + strings.Join(append(words, sent), ", ")
 }
 
+// result is what the server returned last in a run; nil if nothing was kept.
+func (a *acceptance) result(ctx context.Context, run string, entries []agent.Entry) ([]byte, error) {
+	for _, e := range slices.Backward(entries) {
+		if e.Kind != agent.EntryEvent || e.Event != agent.KindReturned {
+			continue
+		}
+		p, err := e.Payload()
+		if err != nil {
+			return nil, err
+		}
+		if r, ok := p.(agent.Returned); ok && !r.Body.IsZero() {
+			return a.host.Engine.Body(ctx, run, r.Body)
+		}
+		return nil, nil
+	}
+	return nil, nil
+}
+
+// beginsWithText reports whether a result's first content block is a text. A tool
+// without an output schema says nothing else that could be relied on.
+func beginsWithText(raw []byte) bool {
+	var result struct {
+		Content []struct {
+			Type string  `json:"type"`
+			Text *string `json:"text"`
+		} `json:"content"`
+	}
+	if json.Unmarshal(raw, &result) != nil || len(result.Content) == 0 {
+		return false
+	}
+	first := result.Content[0]
+	return first.Type == "text" && first.Text != nil
+}
+
 func (a *acceptance) success(ctx context.Context) error {
 	const name = "a call that succeeds"
 	if a.read.Name == "" {
@@ -343,7 +381,12 @@ func (a *acceptance) success(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.check(name, end.call.Status == agent.StatusOK && end.call.Class == agent.ClassOK && end.call.Sent, "%s", end)
+	ok := end.call.Status == agent.StatusOK && end.call.Class == agent.ClassOK && end.call.Sent
+	if ok && a.contract(a.read.Name).Output == tools.OutputNone && !beginsWithText(end.raw) {
+		a.check(name, false, "%s, but its result does not begin with a text", end)
+		return nil
+	}
+	a.check(name, ok, "%s", end)
 	return nil
 }
 
