@@ -51,7 +51,7 @@ RACEFLAGS := -gcflags=modernc.org/...=-race=false
 
 race: ## the race detector needs a C compiler
 	.ci/need cc gcc
-	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test -race $(RACEFLAGS) ./...
+	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test -race -timeout 20m $(RACEFLAGS) ./...
 
 fuzz: ## every fuzz target, found by name, for FUZZTIME each
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' ./* | sort | \
