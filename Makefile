@@ -45,13 +45,10 @@ cross: ## the systems that are compiled and vetted, and said to be untested
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
 
-# SQLite, which is C translated to Go, is not watched: it made the tests ten times slower. Processes that tests start do not
-# linger for a second at their end, as race builds do.
-RACEFLAGS := -gcflags=modernc.org/...=-race=false
-
+# Processes that tests start do not linger for a second at their end, as race builds do.
 race: ## the race detector needs a C compiler
 	.ci/need cc gcc
-	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test -race -timeout 20m $(RACEFLAGS) ./...
+	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
 
 fuzz: ## every fuzz target, found by name, for FUZZTIME each
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' ./* | sort | \
