@@ -193,11 +193,9 @@ func (s *stepper) turned(t Turned) (Row, error) {
 			return "", refuse(CodeInvalid, "a proposal names a tool that the run does not expose")
 		}
 	}
-	if err := s.spend(t.Usage); err != nil {
+	if err := s.heard(t.Usage, t.Message); err != nil {
 		return "", err
 	}
-	s.run.Unreached = 0
-	s.say(t.Message)
 	if len(t.Calls) == 0 {
 		s.run.Answer = t.Message
 		return RowAnswered, nil
@@ -211,11 +209,9 @@ func (s *stepper) turned(t Turned) (Row, error) {
 }
 
 func (s *stepper) turnRefused(t TurnRefused) (Row, error) {
-	if err := s.spend(t.Usage); err != nil {
+	if err := s.heard(t.Usage, t.Message); err != nil {
 		return "", err
 	}
-	s.run.Unreached = 0
-	s.say(t.Message)
 	if over := s.overTurn(); over != "" {
 		return s.budgetEnded(over)
 	}
@@ -233,13 +229,16 @@ func (s *stepper) unreached(u Unreached) (Row, error) {
 	return RowModelUnreached, nil
 }
 
-func (s *stepper) spend(u Usage) error {
+// heard counts a turn, taken or refused, and adds its message to the transcript.
+func (s *stepper) heard(u Usage, message BodyRef) error {
 	const most = 1 << 40
 	if u.Input < 0 || u.Output < 0 || u.Input > most || u.Output > most {
 		return refuse(CodeInvalid, "a turn of %d and %d tokens", u.Input, u.Output)
 	}
 	s.run.Used.Turns++
 	s.run.Used.Tokens += u.Input + u.Output
+	s.run.Unreached = 0
+	s.say(message)
 	return nil
 }
 

@@ -1,10 +1,8 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -184,46 +182,10 @@ func (e *Engine) again(ctx context.Context, spec agent.Spec) (agent.Run, error) 
 	if err != nil {
 		return agent.Run{}, err
 	}
-	same, err := equalSpecs(was.run.Spec, spec)
-	if err != nil {
-		return agent.Run{}, err
-	}
-	if !same {
+	if !was.run.Spec.Equal(spec) {
 		return agent.Run{}, fmt.Errorf("start run %s: %w", spec.Run, agent.ErrExists)
 	}
 	return was.run, nil
-}
-
-// equalSpecs compares what the journal keeps: two Specs with one encoding are one.
-func equalSpecs(a, b agent.Spec) (bool, error) {
-	one, err := specBytes(a)
-	if err != nil {
-		return false, err
-	}
-	two, err := specBytes(b)
-	if err != nil {
-		return false, err
-	}
-	return bytes.Equal(one, two), nil
-}
-
-// specBytes encodes a spec with empty lists where it has none: the journal may read
-// either back.
-func specBytes(s agent.Spec) ([]byte, error) {
-	if len(s.Tools) == 0 {
-		s.Tools = []agent.Tool{}
-	}
-	if len(s.Servers) == 0 {
-		s.Servers = []agent.Server{}
-	}
-	if len(s.Approvers) == 0 {
-		s.Approvers = []agent.Approver{}
-	}
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("encode the spec of run %s: %w", s.Run, err)
-	}
-	return raw, nil
 }
 
 // crash calls the test's crash point.
