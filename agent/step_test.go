@@ -467,6 +467,27 @@ func (tr *trace) turnDown(again string) {
 	tr.node(enginetest.Waiting(tr.task(), ref(again)))
 }
 
+// TestStep_AttemptsAtTheModelAreCountedInARow: a turn, even a refused one, begins the
+// count anew; the last of a row gives up.
+func TestStep_AttemptsAtTheModelAreCountedInARow(t *testing.T) {
+	tr := begin(t, enginetest.Spec("r"))
+	for range 2 {
+		for range agent.MaxUnreached - 1 {
+			tr.node(agent.Unreached{Reason: "timeout"})
+		}
+		tr.node(agent.TurnRefused{Reason: "length", Message: ref("cut off")})
+	}
+	for range agent.MaxUnreached {
+		if tr.run.State != agent.StateModel {
+			t.Fatalf("the run is %s (%s) before the last attempt", tr.run.State, tr.run.Reason)
+		}
+		tr.node(agent.Unreached{Reason: "timeout"})
+	}
+	if tr.run.State != agent.StateFailed || tr.run.Reason != "model:timeout" {
+		t.Errorf("after %d attempts in a row: %s (%s)", agent.MaxUnreached, tr.run.State, tr.run.Reason)
+	}
+}
+
 // TestStep_RolesAndOwnKeys: who may sign for a tool is the contract's to say.
 func TestStep_RolesAndOwnKeys(t *testing.T) {
 	spec := enginetest.Spec("r")
