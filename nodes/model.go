@@ -31,6 +31,11 @@ type Request struct {
 	Tools    []Tool    `json:"tools,omitempty"`
 	// ParallelToolCalls is always false (SPEC B5).
 	ParallelToolCalls bool `json:"parallel_tool_calls"`
+
+	// Run and Attempt are for the operator's eyes and for recordings; no model is told
+	// of them. Attempt counts the attempts at this turn that gave none.
+	Run     string `json:"-"`
+	Attempt int    `json:"-"`
 }
 
 // Reply is one turn as a provider gave it.
@@ -87,7 +92,9 @@ func (n *Nodes) ask(ctx context.Context, t agent.Task) (agent.Report, error) {
 		return agent.Report{}, err
 	}
 	start := n.now()
-	reply, err := n.model.Turn(ctx, Request{Messages: messages, Tools: n.bridge.Exposed()})
+	reply, err := n.model.Turn(ctx, Request{
+		Messages: messages, Tools: n.bridge.Exposed(), Run: t.Run.ID, Attempt: t.Run.Unreached,
+	})
 	if err != nil {
 		return n.unreached(ctx, t, err)
 	}
