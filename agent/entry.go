@@ -67,6 +67,7 @@ func Advance(run Run, ev Event) (Run, Entry, error) {
 	if run.State == StateNone {
 		run.Version = Version
 	}
+	ev.body = inFormat(run.Version, ev.body)
 	next, row, err := step(run, ev)
 	if err != nil {
 		return run, Entry{}, err

@@ -44,6 +44,9 @@ type ProposalBody struct {
 type Usage struct {
 	Input  int64 `json:"input,omitempty"`
 	Output int64 `json:"output,omitempty"`
+	// Cached is how many of the Input tokens the provider served from its cache. A run
+	// that was begun in a format before version 2 does not keep it.
+	Cached int64 `json:"cached,omitempty"`
 }
 
 // TurnRefused is a turn of the model that does not count as one: cut off, malformed,

@@ -32,6 +32,7 @@ func step(run Run, ev Event) (Run, Row, error) {
 	if ev.body == nil {
 		return run, "", refuse(CodeInvalid, "an empty event")
 	}
+	ev.body = inFormat(run.Version, ev.body)
 	if want := door(ev.body); ev.origin != want {
 		return run, "", refuse(CodeIllegal, "%s comes from the %s, not from the %s", ev.Kind(), want, ev.origin)
 	}
@@ -234,6 +235,9 @@ func (s *stepper) heard(u Usage, message BodyRef) error {
 	const most = 1 << 40
 	if u.Input < 0 || u.Output < 0 || u.Input > most || u.Output > most {
 		return refuse(CodeInvalid, "a turn of %d and %d tokens", u.Input, u.Output)
+	}
+	if u.Cached < 0 || u.Cached > u.Input {
+		return refuse(CodeInvalid, "a turn of %d tokens, %d of them cached", u.Input, u.Cached)
 	}
 	s.run.Used.Turns++
 	s.run.Used.Tokens += u.Input + u.Output

@@ -17,6 +17,9 @@ func (w *witness) spends(u agent.Usage) {
 	if u.Input < 0 || u.Output < 0 {
 		w.fails(BreakBudget, "a turn of the model that gives tokens back")
 	}
+	if u.Cached < 0 || u.Cached > u.Input {
+		w.fails(BreakBudget, "a turn of the model with %d of %d tokens cached", u.Cached, u.Input)
+	}
 	w.counts.Turns++
 	w.counts.Tokens += u.Input + u.Output
 }
