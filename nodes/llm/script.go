@@ -114,7 +114,7 @@ func (p *play) reply() (nodes.Reply, error) {
 			return nodes.Reply{}, p.wrong(0, "there is nothing to obey: the last tool message asks for no call")
 		}
 	}
-	reply := nodes.Reply{Text: p.turn.Say, Usage: agent.Usage(p.turn.Usage)}
+	reply := nodes.Reply{Text: p.turn.Say, Usage: agent.Usage{Input: p.turn.Usage.Input, Output: p.turn.Usage.Output}}
 	for i, c := range calls {
 		if err := p.offered(c); err != nil {
 			return nodes.Reply{}, err
