@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sallyport/agent"
+	"sallyport/nodes"
 	"sallyport/nodes/llm"
 	"sallyport/tools"
 	"sallyport/tools/strictjson"
@@ -24,6 +25,11 @@ type Setup struct {
 	Contracts []tools.Contract `json:"contracts"`
 	System    string           `json:"system,omitempty"` // the operator's text for the model
 	Script    llm.Script       `json:"script"`
+	// Window bounds what the model is given of the run; zero is the default.
+	Window nodes.Window `json:"window,omitzero"`
+	// OpenBody offers the model the Host's own tool, which opens data again that left
+	// the window.
+	OpenBody bool `json:"open_body,omitempty"`
 	// Definitions are the bodies of the tool definitions that the run pins.
 	Definitions []agent.BodyRef `json:"definitions"`
 }
