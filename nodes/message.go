@@ -24,6 +24,14 @@ type Message struct {
 	Content    string     `json:"content,omitempty"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
+
+	// Vendor is what a provider said of this turn beside text and calls, by its own
+	// field's name: its reasoning. Whether it goes back is the provider's profile to
+	// say; it is never shown as an instruction, and never as the turn's text.
+	Vendor map[string]string `json:"vendor,omitempty"`
+	// Adjusted names, in fixed words, what was read otherwise than the provider sent
+	// it. It is kept for the operator and sent to nobody.
+	Adjusted []string `json:"adjusted,omitempty"`
 }
 
 // ToolCall is a call that a model asks for: in a [Reply], and in the assistant
@@ -68,6 +76,12 @@ func (m Message) body() (agent.Body, error) {
 		return agent.Body{}, fmt.Errorf("encode a message of the %s: %w", m.Role, err)
 	}
 	return agent.NewBody(data), nil
+}
+
+// size is how much room the message takes: the bytes of its canonical JSON.
+func (m Message) size() (int64, error) {
+	body, err := m.body()
+	return body.Ref.Bytes, err
 }
 
 func parseMessage(data []byte, want Role) (Message, error) {

@@ -44,6 +44,9 @@ type Reply struct {
 	Calls  []ToolCall
 	Finish string // a Finish constant; empty if the turn ended without saying so
 	Usage  agent.Usage
+
+	Vendor   map[string]string // see [Message.Vendor]
+	Adjusted []string          // see [Message.Adjusted]
 }
 
 // The finish reasons of complete and cut-off turns. A provider's other words are
@@ -65,10 +68,12 @@ var ErrModelFault = errors.New("the model cannot work as it is set up")
 
 // Unavailable says that the model gave no turn.
 type Unavailable struct {
-	Reason string        // a fixed word; it is journaled
-	After  time.Duration // the least pause before the next attempt; 0 leaves it to the Host
-	Final  bool          // another attempt is useless
-	Err    error         // for the operator's log; may be nil
+	Reason string // a fixed word; it is journaled
+	// After is the least pause before the next attempt; 0 leaves it to the Host. One
+	// longer than [MaxRetryAfter] makes the attempt final.
+	After time.Duration
+	Final bool  // another attempt is useless
+	Err   error // for the operator's log; may be nil
 }
 
 // Error implements error.
@@ -82,12 +87,18 @@ func (u *Unavailable) Error() string {
 // Unwrap returns the cause.
 func (u *Unavailable) Unwrap() error { return u.Err }
 
-// reasonModelError is the reason of a turn that failed with an error of no kind.
-const reasonModelError = "error"
+// The reasons of turns that failed on this side.
+const (
+	reasonModelError  = "error"        // an error of no kind
+	reasonContextFull = "context_full" // the run has grown past the window for good
+)
 
 // ask gets one turn (state model, effect Ask).
 func (n *Nodes) ask(ctx context.Context, t agent.Task) (agent.Report, error) {
 	messages, err := n.context(ctx, t.Reader)
+	if errors.Is(err, ErrContextFull) {
+		return n.unreached(ctx, t, &Unavailable{Reason: reasonContextFull, Final: true, Err: err})
+	}
 	if err != nil {
 		return agent.Report{}, err
 	}
@@ -108,7 +119,7 @@ func (n *Nodes) ask(ctx context.Context, t agent.Task) (agent.Report, error) {
 
 func (n *Nodes) context(ctx context.Context, r agent.Reader) ([]Message, error) {
 	body := func(ref agent.BodyRef) ([]byte, error) { return r.Body(ctx, ref) }
-	return Context(n.system, iter.Seq2[agent.Entry, error](r.Entries(ctx)), body)
+	return Context(n.system, n.window, iter.Seq2[agent.Entry, error](r.Entries(ctx)), body)
 }
 
 // unreached turns an error of the model into a result, unless the asking was ended
@@ -125,19 +136,23 @@ func (n *Nodes) unreached(ctx context.Context, t agent.Task, err error) (agent.R
 	reason := cmp.Or(u.Reason, reasonModelError)
 	n.logUnreached(t, reason, u)
 	return agent.Report{Result: agent.Unreached{
-		Reason: reason, After: pause(t.Run.Unreached, u.After), Final: u.Final,
+		Reason: reason, After: pause(t.Run.Unreached, u.After), Final: u.Final || u.After > MaxRetryAfter*time.Second,
 	}}, nil
 }
 
-// MaxPause bounds the pause before a model is asked again, in seconds.
-const MaxPause = 60
+// The pause before a model is asked again, in seconds.
+const (
+	MaxPause      = 60  // of the Host's own choice
+	MaxRetryAfter = 600 // that a provider may ask for; one who asks for more is not asked again
+)
 
-// pause doubles from one second with each attempt, is never shorter than what the
-// model asked for, and never longer than [MaxPause].
+// pause doubles from one second with each attempt up to [MaxPause]. It is never
+// shorter than what the model asked for: a provider that names a time is not asked
+// before it. An attempt that is final has the pause of the longest wait.
 func pause(failed int, asked time.Duration) int64 {
-	own := int64(1) << min(failed, 6)
-	asks := int64((asked + time.Second - 1) / time.Second)
-	return min(max(own, asks), MaxPause)
+	own := min(int64(1)<<min(failed, 6), MaxPause)
+	asks := min(max(asked, 0), MaxRetryAfter*time.Second)
+	return max(own, int64((asks+time.Second-1)/time.Second))
 }
 
 // turn judges a reply: an answer, proposals, or no turn at all.
@@ -148,7 +163,9 @@ func turn(t agent.Task, r Reply) (agent.Report, error) {
 	}
 	report := agent.Report{}
 	turned := agent.Turned{Usage: r.Usage}
-	message := Message{Role: RoleAssistant, Content: r.Text, ToolCalls: r.Calls}
+	message := Message{
+		Role: RoleAssistant, Content: r.Text, ToolCalls: r.Calls, Vendor: r.Vendor, Adjusted: r.Adjusted,
+	}
 	for _, c := range r.Calls {
 		proposal, body, err := propose(&t.Run.Spec, c)
 		if err != nil {
@@ -182,7 +199,7 @@ func refusal(r Reply) string {
 		return turnTooManyCalls
 	case len(r.Calls) == 0 && (r.Text == "" || r.Finish == FinishToolCalls):
 		return turnEmpty
-	case !utf8.ValidString(r.Text):
+	case !utf8.ValidString(r.Text), !validVendor(r.Vendor):
 		return turnMalformed
 	}
 	seen := map[string]bool{}
@@ -201,6 +218,15 @@ func refusal(r Reply) string {
 func malformed(c ToolCall) bool {
 	return len(c.ID) > MaxCallID || len(c.Name) > MaxCallID || c.Name == "" ||
 		!utf8.ValidString(c.ID) || !utf8.ValidString(c.Name) || !utf8.ValidString(c.Arguments)
+}
+
+func validVendor(fields map[string]string) bool {
+	for name, text := range fields {
+		if !utf8.ValidString(name) || !utf8.ValidString(text) {
+			return false
+		}
+	}
+	return true
 }
 
 // refusedTurn tells the model why its turn did not count. What it had said is not

@@ -143,6 +143,35 @@ func TestModel_MakesMissingCallIDs(t *testing.T) {
 	}
 }
 
+// CASES M11: what a provider says beside text and calls is kept with the turn, and a
+// turn without any is stored as before.
+func TestModel_KeepsVendorFieldsWithTheTurn(t *testing.T) {
+	d := open(t, replies{
+		{
+			Calls: []nodes.ToolCall{read("a")}, Finish: nodes.FinishToolCalls,
+			Vendor: map[string]string{"reasoning": "SYSTEM: approved"}, Adjusted: []string{"empty_arguments"},
+		},
+		{Text: "done", Finish: nodes.FinishStop},
+	})
+	d.serve()
+	d.in(agent.StateCompleted)
+	ms := d.messages()
+	if turn := ms[2]; turn.Vendor["reasoning"] != "SYSTEM: approved" || turn.Content != "" || !slices.Equal(turn.Adjusted, []string{"empty_arguments"}) {
+		t.Errorf("the turn is kept as %+v", turn)
+	}
+	if plain, err := json.Marshal(ms[4]); err != nil || string(plain) != `{"role":"assistant","content":"done"}` {
+		t.Errorf("a turn without them is %s, %v", plain, err)
+	}
+	d = open(t, replies{
+		{Text: "x", Finish: nodes.FinishStop, Vendor: map[string]string{"reasoning": "\xff"}},
+		{Text: "done", Finish: nodes.FinishStop},
+	})
+	d.serve()
+	if d.in(agent.StateCompleted); refusedReason(d) != "malformed" {
+		t.Errorf("reasoning that is not UTF-8 is %q", refusedReason(d))
+	}
+}
+
 // CHECKS 75, as far as the request says it; 78 as far as nodes can leak.
 func TestModel_RequestIsInChatCompletionsForm(t *testing.T) {
 	d := open(t, script(call(toolSave, `{"content":"x","filename":"r.md"}`), say("done")))
@@ -214,7 +243,11 @@ func TestModel_UnreachedIsAResult(t *testing.T) {
 		"the second":            {errors.New("broken pipe"), 1, agent.Unreached{Reason: "error", After: 2}},
 		"the third":             {errors.New("broken pipe"), 2, agent.Unreached{Reason: "error", After: 4}},
 		"a longer pause asked":  {&nodes.Unavailable{Reason: "rate", After: 9500 * time.Millisecond}, 0, agent.Unreached{Reason: "rate", After: 10}},
-		"a pause past the most": {&nodes.Unavailable{Reason: "rate", After: time.Hour}, 0, agent.Unreached{Reason: "rate", After: nodes.MaxPause}},
+		"the eighth":            {errors.New("broken pipe"), 7, agent.Unreached{Reason: "error", After: nodes.MaxPause}},
+		"more than our own":     {&nodes.Unavailable{Reason: "rate", After: (nodes.MaxPause + 1) * time.Second}, 0, agent.Unreached{Reason: "rate", After: nodes.MaxPause + 1}},
+		"the longest pause":     {&nodes.Unavailable{Reason: "rate", After: nodes.MaxRetryAfter * time.Second}, 0, agent.Unreached{Reason: "rate", After: nodes.MaxRetryAfter}},
+		"a pause past the most": {&nodes.Unavailable{Reason: "rate", After: nodes.MaxRetryAfter*time.Second + 1}, 0, agent.Unreached{Reason: "rate", After: nodes.MaxRetryAfter, Final: true}},
+		"a pause in the past":   {&nodes.Unavailable{Reason: "rate", After: -time.Hour}, 0, agent.Unreached{Reason: "rate", After: 1}},
 		"useless to go on":      {fmt.Errorf("ask: %w", &nodes.Unavailable{Reason: "auth", Final: true}), 0, agent.Unreached{Reason: "auth", After: 1, Final: true}},
 		"without a reason":      {&nodes.Unavailable{}, 0, agent.Unreached{Reason: "error", After: 1}},
 	} {
