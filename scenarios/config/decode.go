@@ -177,6 +177,11 @@ func (d *decoder) below(step string, t *tree, at Position, v reflect.Value) {
 }
 
 func (d *decoder) value(t *tree, v reflect.Value) {
+	if t.from != nil {
+		around := d.file
+		d.file = t.from
+		defer func() { d.file = around }()
+	}
 	if v.Type() == reflect.TypeFor[Node]() {
 		v.Set(reflect.ValueOf(Node{file: d.file, tree: t, path: slices.Clone(d.path)}))
 		return

@@ -33,6 +33,9 @@ type File struct {
 	name  string
 	lines []string
 	root  *tree
+	data  []byte
+	// values replace the references of texts to parameters; nil leaves texts as they are.
+	values map[string]Node
 }
 
 // kind is what a YAML value is.
@@ -63,6 +66,8 @@ type tree struct {
 	truth   bool
 	items   []*tree
 	entries []entry
+	node    ast.Node // as the parser gave it
+	from    *File    // where it stands, if not in the file of what is around it
 }
 
 type entry struct {
@@ -83,7 +88,11 @@ func (t *tree) entry(key string) (entry, bool) {
 // ParseFile reads a YAML file: one document, a mapping, without anchors, tags, merge
 // keys or duplicate keys. name is how messages call it. The error is an [*Error].
 func ParseFile(name string, data []byte) (*File, error) {
-	f := &File{name: name, lines: strings.Split(string(data), "\n")}
+	return parseFile(&File{name: name, lines: strings.Split(string(data), "\n"), data: data})
+}
+
+func parseFile(f *File) (*File, error) {
+	data := f.data
 	switch {
 	case len(data) > MaxFile:
 		return nil, f.whole("the file has %d bytes, more than %d", len(data), MaxFile)
@@ -98,6 +107,11 @@ func ParseFile(name string, data []byte) (*File, error) {
 	parsed, err := parseYAML(data)
 	if err != nil {
 		return nil, f.syntax(err)
+	}
+	if f.values != nil {
+		if err := f.substitute(parsed); err != nil {
+			return nil, err
+		}
 	}
 	r := treeReader{file: f}
 	f.root = r.document(parsed)
@@ -216,7 +230,7 @@ func (r *treeReader) document(parsed *ast.File) *tree {
 }
 
 func (r *treeReader) node(n ast.Node) *tree {
-	t := &tree{}
+	t := &tree{node: n}
 	if n == nil {
 		return t
 	}
@@ -294,37 +308,51 @@ func (r *treeReader) entries(t *tree, values []*ast.MappingValueNode) {
 // truth, else to its key; if the path leads past what is there, to the last key that
 // is. Elements of lists are named by their index.
 func (f *File) Position(path ...string) Position {
-	at, t := Position{}, f.root
+	_, at := f.Place(path...)
+	return at
+}
+
+// Place is [File.Position] with the file that it is a position in: an included one, if
+// the value comes from there.
+func (f *File) Place(path ...string) (*File, Position) {
+	in, at, t := f, Position{}, f.root
 	for _, step := range path {
+		if t != nil && t.from != nil {
+			in = t.from
+		}
 		switch {
 		case t == nil:
-			return at
+			return in, at
 		case t.kind == mapping:
 			e, ok := t.entry(step)
 			if !ok {
-				return at
+				return in, at
+			}
+			if e.value.from != nil {
+				in = e.value.from
 			}
 			at, t = e.at, e.value
 		case t.kind == list:
 			i, err := strconv.Atoi(step)
 			if err != nil || i < 0 || i >= len(t.items) {
-				return at
+				return in, at
 			}
 			t = t.items[i]
 			at = t.at
 		default:
-			return at
+			return in, at
 		}
 	}
 	if t != nil && t.kind != mapping && t.kind != list && t.kind != nothing && len(path) > 0 {
-		return t.at
+		return in, t.at
 	}
-	return at
+	return in, at
 }
 
 // Problem puts a finding at its place in the file.
 func (f *File) Problem(remedy, message string, path ...string) Diagnostic {
-	return f.at(f.Position(path...), strings.TrimPrefix(strings.Join(path, ".")+": "+message, ": "), remedy)
+	in, at := f.Place(path...)
+	return in.at(at, strings.TrimPrefix(strings.Join(path, ".")+": "+message, ": "), remedy)
 }
 
 // Problems puts what package tools found at their places; nil if there are none. The
