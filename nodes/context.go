@@ -3,7 +3,6 @@ package nodes
 import (
 	"fmt"
 	"iter"
-	"unicode/utf8"
 
 	"sallyport/agent"
 )
@@ -29,67 +28,56 @@ func systemText(own string) string {
 // that does so, and it is pure: the same journal gives the same context in every
 // process, so that a model that remembers nothing can go on anywhere. Refused
 // deliveries and attempts leave no trace in it.
-func Context(system string, entries iter.Seq2[agent.Entry, error], body func(agent.BodyRef) ([]byte, error)) ([]Message, error) {
-	messages := []Message{{Role: RoleSystem, Content: system}}
+//
+// Where the messages grow past the window, observations lose their data: see [fold]. An
+// error that wraps [ErrContextFull] says that not even then they fit.
+func Context(system string, w Window, entries iter.Seq2[agent.Entry, error], body func(agent.BodyRef) ([]byte, error)) ([]Message, error) {
+	f := fold{high: w.high(), body: body}
+	if err := f.keep(Message{Role: RoleSystem, Content: system}); err != nil {
+		return nil, fmt.Errorf("build the context: %w", err)
+	}
 	for e, err := range entries {
 		if err != nil {
 			return nil, fmt.Errorf("build the context: %w", err)
 		}
-		m, ok, err := said(e, body)
-		if err != nil {
+		if err := f.take(e); err != nil {
 			return nil, fmt.Errorf("build the context: entry %d: %w", e.Seq, err)
 		}
-		if ok {
-			messages = append(messages, m)
-		}
+	}
+	messages, err := f.messages()
+	if err != nil {
+		return nil, fmt.Errorf("build the context: %w", err)
 	}
 	return messages, nil
 }
 
-// said is the message that an entry adds to the context, if it adds one.
-func said(e agent.Entry, body func(agent.BodyRef) ([]byte, error)) (Message, bool, error) {
-	if e.Kind != agent.EntryEvent {
-		return Message{}, false, nil
-	}
-	ref, role, err := spokenBy(e)
-	if err != nil || ref.IsZero() {
-		return Message{}, false, err
-	}
-	data, err := body(ref)
-	if err != nil {
-		return Message{}, false, fmt.Errorf("read body %s: %w", ref, err)
-	}
-	if e.Event == agent.KindStart {
-		if !utf8.Valid(data) {
-			return Message{}, false, fmt.Errorf("the task is not UTF-8")
-		}
-		return Message{Role: RoleUser, Content: string(data)}, true, nil
-	}
-	m, err := parseMessage(data, role)
-	return m, err == nil, err
+// spoken is what an entry adds to the context; without a message it adds nothing.
+type spoken struct {
+	message  agent.BodyRef
+	role     Role
+	evidence agent.BodyRef // what an observation quotes
 }
 
-// spokenBy names the message of an entry and the role that it must have; a zero
-// reference where the entry holds none.
-func spokenBy(e agent.Entry) (agent.BodyRef, Role, error) {
+// spokenBy names the message of an entry and the role that it must have.
+func spokenBy(e agent.Entry) (spoken, error) {
 	switch e.Event {
 	case agent.KindStart, agent.KindTurned, agent.KindTurnRefused, agent.KindObserved:
 	default:
-		return agent.BodyRef{}, "", nil
+		return spoken{}, nil
 	}
 	p, err := e.Payload()
 	if err != nil {
-		return agent.BodyRef{}, "", err
+		return spoken{}, err
 	}
 	switch p := p.(type) {
 	case agent.Spec:
-		return p.Task, RoleUser, nil
+		return spoken{message: p.Task, role: RoleUser}, nil
 	case agent.Turned:
-		return p.Message, RoleAssistant, nil
+		return spoken{message: p.Message, role: RoleAssistant}, nil
 	case agent.TurnRefused:
-		return p.Message, RoleUser, nil
+		return spoken{message: p.Message, role: RoleUser}, nil
 	case agent.Observed:
-		return p.Message, RoleTool, nil
+		return spoken{message: p.Message, role: RoleTool, evidence: p.Evidence}, nil
 	}
-	return agent.BodyRef{}, "", nil
+	return spoken{}, nil
 }

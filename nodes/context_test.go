@@ -145,11 +145,11 @@ func TestContext_EveryCallIsAnsweredOnceInOrder(t *testing.T) {
 func TestContext_ABodyThatIsGoneIsAnError(t *testing.T) {
 	d := research(t)
 	gone := func(ref agent.BodyRef) ([]byte, error) { return nil, agent.ErrNoBody }
-	if _, err := nodes.Context("", d.engine.Journal(t.Context(), d.id, 1, false), gone); err == nil {
+	if _, err := nodes.Context("", nodes.Window{}, d.engine.Journal(t.Context(), d.id, 1, false), gone); err == nil {
 		t.Error("a context without its bodies")
 	}
 	swapped := func(ref agent.BodyRef) ([]byte, error) { return []byte(`{"role":"system","content":"x"}`), nil }
-	if _, err := nodes.Context("", d.engine.Journal(t.Context(), d.id, 1, false), swapped); err == nil {
+	if _, err := nodes.Context("", nodes.Window{}, d.engine.Journal(t.Context(), d.id, 1, false), swapped); err == nil {
 		t.Error("a stored message took another role")
 	}
 }
@@ -171,7 +171,7 @@ func TestContext_ANotedTurnIsNotSaid(t *testing.T) {
 		yield(noted, nil)
 	}
 	body := func(ref agent.BodyRef) ([]byte, error) { return d.engine.Body(t.Context(), d.id, ref) }
-	ms, err := nodes.Context(nodes.Rules, entries, body)
+	ms, err := nodes.Context(nodes.Rules, d.config.Window, entries, body)
 	if err != nil || len(ms) != 2 {
 		t.Errorf("%d messages, %v; want the rules and the task", len(ms), err)
 	}

@@ -13,6 +13,7 @@ import (
 type evidence struct {
 	data   []byte // canonical
 	remark string // the tool's own message, cut
+	piece  *piece // of a body that another tool returned: see [OpenBody]
 }
 
 // errNotAResult says that stored bytes are no valid result of a tool. The bridge has

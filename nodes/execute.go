@@ -15,6 +15,10 @@ func (n *Nodes) prepare(ctx context.Context, t agent.Task) (agent.Report, error)
 		return agent.Report{}, err
 	}
 	n.logProposal(t, p)
+	if own(pinned(t.Run)) {
+		result, bodies := n.prepareOwn(t, call)
+		return agent.Report{Result: result, Bodies: bodies}, nil
+	}
 	result, bodies, err := n.bridge.Prepare(ctx, call)
 	if err != nil {
 		return agent.Report{}, fmt.Errorf("prepare call %s: %w", t.Run.Call.ID, err)
@@ -24,6 +28,13 @@ func (n *Nodes) prepare(ctx context.Context, t agent.Task) (agent.Report, error)
 
 // send sends exactly one request (state execute, effect Send).
 func (n *Nodes) send(ctx context.Context, t agent.Task) (agent.Report, error) {
+	if own(pinned(t.Run)) {
+		returned, bodies, err := n.sendOwn(ctx, t)
+		if err != nil {
+			return agent.Report{}, err
+		}
+		return agent.Report{Result: returned, Bodies: bodies}, nil
+	}
 	_, call, err := callInHand(ctx, t)
 	if err != nil {
 		return agent.Report{}, err

@@ -281,7 +281,7 @@ func (d *desk) approve() {
 func (d *desk) messages() []nodes.Message {
 	d.Helper()
 	body := func(ref agent.BodyRef) ([]byte, error) { return d.engine.Body(d.Context(), d.id, ref) }
-	ms, err := nodes.Context(nodes.Rules, d.engine.Journal(d.Context(), d.id, 1, false), body)
+	ms, err := nodes.Context(nodes.Rules, d.config.Window, d.engine.Journal(d.Context(), d.id, 1, false), body)
 	if err != nil {
 		d.Fatalf("context: %v", err)
 	}

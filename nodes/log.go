@@ -51,6 +51,27 @@ func (n *Nodes) logOutcome(o outcome) {
 	e.Bool("final", !o.open()).Send()
 }
 
+// logOwn is what the bridge logs of other tools: the decision about a call, its request,
+// and the response. The arguments have been checked and none is secret.
+func (n *Nodes) logOwn(t agent.Task, event string, arguments []byte, out *agent.Outcome) {
+	e := n.log.Info().Str("event", event).Str("correlation_id", t.Run.Call.ID).Str("run", t.Run.ID).
+		Str("tool", OpenBody).Str("server", HostServer)
+	if arguments != nil {
+		e = e.RawJSON("sanitized_arguments", arguments)
+	}
+	if event != "decision" {
+		e = e.Str("mcp_request_id", ownRequest(t))
+	} else if out == nil {
+		e = e.Str("decision", "allowed").Str("definition", pinned(t.Run).Definition)
+	} else {
+		e = e.Str("decision", "refused")
+	}
+	if out != nil {
+		e = e.Str("status", string(out.Status)).Str("class", string(out.Class)).Str("reason", out.Reason).Bool("sent", out.Sent)
+	}
+	e.Msg(event)
+}
+
 // logFinding notes what a read-back says of a write whose outcome was unknown.
 func (n *Nodes) logFinding(t agent.Task, p agent.ProposalBody, v agent.Verified) {
 	n.logStep(t, "finding", p).Str("finding", string(v.Finding)).Str("reason", v.Reason).Send()

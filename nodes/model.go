@@ -104,7 +104,7 @@ func (n *Nodes) ask(ctx context.Context, t agent.Task) (agent.Report, error) {
 	}
 	start := n.now()
 	reply, err := n.model.Turn(ctx, Request{
-		Messages: messages, Tools: n.bridge.Exposed(), Run: t.Run.ID, Attempt: t.Run.Unreached,
+		Messages: messages, Tools: n.offered(&t.Run.Spec), Run: t.Run.ID, Attempt: t.Run.Unreached,
 	})
 	if err != nil {
 		return n.unreached(ctx, t, err)

@@ -19,6 +19,8 @@ type Config struct {
 	// System is the operator's own text for the model. It follows [Rules], which the
 	// model is always told, and may be empty.
 	System string
+	// Window bounds the messages of a request; zero is [DefaultWindow].
+	Window Window
 	// Derived reports whether the Host derives the status of a tool's results, by the
 	// tool's exposed name (SPEC B13): then all of its structured content is data. Nil
 	// goes by what a result looks like, which matters for a tool only whose own
@@ -39,6 +41,7 @@ type Nodes struct {
 	model   Model
 	bridge  Bridge
 	system  string
+	window  Window
 	derived func(string) bool
 	present func(context.Context, Presentation) error
 	log     zerolog.Logger
@@ -50,7 +53,7 @@ var _ agent.Nodes = (*Nodes)(nil)
 // New wires the nodes of one run. It does no I/O.
 func New(c Config) *Nodes {
 	n := &Nodes{
-		model: c.Model, bridge: c.Bridge, system: systemText(c.System),
+		model: c.Model, bridge: c.Bridge, system: systemText(c.System), window: c.Window,
 		derived: c.Derived, present: c.Present, log: c.Log, now: c.Now,
 	}
 	if n.now == nil {

@@ -49,6 +49,20 @@ func toolMessage(id string, o Observation) (agent.Body, error) {
 	return Message{Role: RoleTool, ToolCallID: id, Content: string(content)}.body()
 }
 
+// withoutData is the observation when its data has left the context; opens says that
+// the model can have it opened again.
+func (o Observation) withoutData(opens bool) Observation {
+	left := *o.Untrusted
+	left.Data = nil
+	o.Untrusted = &left
+	if opens {
+		o.Message += dataLeftOpens
+	} else {
+		o.Message += dataLeft
+	}
+	return o
+}
+
 // ParseObservation reads the content of a tool message.
 func ParseObservation(content string) (Observation, error) {
 	var o Observation

@@ -128,6 +128,9 @@ func (n *Nodes) stored(ctx context.Context, o *outcome) (evidence, error) {
 	if err != nil {
 		return evidence{}, err
 	}
+	if own(o.pin) {
+		return opened(raw)
+	}
 	return extract(raw, out.Status, n.derived != nil && n.derived(o.pin.Name))
 }
 
@@ -140,16 +143,21 @@ func tell(ctx context.Context, o outcome) (agent.Report, error) {
 	}
 	said := Observation{Status: o.seen.Status}
 	bodies := o.bodies
-	if o.evidence == nil {
+	switch {
+	case o.evidence == nil:
 		said.Message = note + sentence(o.seen, o.task.Run.Call.Outcome.Sent, &o.task.Run.Spec)
-	} else {
+	case o.evidence.piece != nil:
+		p := o.evidence.piece
+		o.seen.Evidence = p.Ref // kept already
+		said.Message, said.Untrusted = pieceOpened, p.untrusted(o.evidence.data)
+	default:
 		data := agent.NewBody(o.evidence.data)
 		bodies = append(bodies, data)
 		o.seen.Evidence = data.Ref
 		said.Message = note + resultSentences[o.seen.Status]
 		said.Untrusted = quote(o, data, args)
 		if said.Untrusted.Data == nil {
-			said.Message += tooMuchData
+			said.Message += tooMuch(&o.task.Run.Spec)
 		}
 	}
 	body, err := toolMessage(o.proposal.ID, said)

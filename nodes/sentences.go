@@ -74,6 +74,9 @@ var sentSentences = map[string]string{
 	"is_error":          "The tool reports an error.",
 	"result_too_large":  "The tool's result is too large to be used.",
 	reasonInvalidResult: "The tool's result is not valid.",
+	reasonUnknownRef:    "No observation of this run has this ref.",
+	reasonPastEnd:       "The data ends before this offset.",
+	reasonErased:        "The operator has removed this data for good.",
 }
 
 // The sentences of outcomes that evidence decided.
@@ -106,11 +109,18 @@ var (
 	}
 )
 
-// The notes on an edit, and on data that is too large to be shown.
+// The notes on an edit, on data that is too large to be shown, and on data that has left
+// the context.
 const (
 	editedUsed   = "A person changed the arguments; these were used: "
 	editedUnused = "A person changed the arguments. "
 	tooMuchData  = " Its data is too large to be shown; the operator has it."
+
+	pieceOpened = "This is part of what a tool returned earlier."
+
+	tooMuchDataOpens = " Its data is too large to be shown whole; " + OpenBody + " opens it in parts, by its ref."
+	dataLeft         = " Its data has left this conversation to save room."
+	dataLeftOpens    = " Its data has left this conversation to save room; " + OpenBody + " opens it again, by its ref."
 )
 
 // sentence is what the Host says of an outcome that brought no valid result. A reason
@@ -133,6 +143,14 @@ func sentence(o agent.Observed, sent bool, spec *agent.Spec) string {
 		s += toolNames(spec)
 	}
 	return s
+}
+
+// tooMuch is the note on data that is too large to be shown.
+func tooMuch(spec *agent.Spec) string {
+	if opensBodies(spec) {
+		return tooMuchDataOpens
+	}
+	return tooMuchData
 }
 
 // toolNames lists the tools that the run pinned for the model; the names are the

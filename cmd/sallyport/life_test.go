@@ -419,7 +419,7 @@ func (l *life) check(run agent.Run) {
 		case n.Results != n.Calls || n.Writes > 1:
 			bad("%d calls, %d results, %d writes", n.Calls, n.Results, n.Writes)
 		}
-		messages, err := nodes.Context("", e.Journal(l.t.Context(), "r", 1, false), body)
+		messages, err := nodes.Context("", nodes.Window{}, e.Journal(l.t.Context(), "r", 1, false), body)
 		if err != nil {
 			bad("%v", err)
 		}
