@@ -117,6 +117,9 @@ func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, erro
 	if err != nil {
 		return agent.Run{}, found, placed(p.Config, err)
 	}
+	if found, err = p.Setup.withOwn(found); err != nil {
+		return agent.Run{}, found, placed(p.Config, err)
+	}
 	p.Setup.Definitions = nil
 	for _, d := range found.Definitions {
 		p.Setup.Definitions = append(p.Setup.Definitions, d.Ref)
@@ -128,7 +131,7 @@ func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, erro
 	task := agent.NewBody([]byte(p.Task))
 	spec := agent.Spec{
 		Run: p.Run, Rules: agent.Rules, Task: task.Ref, Config: setup.Ref.String(), Model: p.Model,
-		Tools: full(found.Tools), Servers: full(found.Servers), Approvers: full(p.Approvers), Budget: p.Budget,
+		Tools: full(found.Tools), Servers: full(pinnedServers(found)), Approvers: full(p.Approvers), Budget: p.Budget,
 	}
 	run, err := h.Engine.Start(ctx, spec, h.Actor, append([]agent.Body{task, setup}, found.Definitions...))
 	return run, found, err
@@ -200,17 +203,50 @@ func (h *Host) nodes(ctx context.Context, run agent.Run) (agent.Nodes, error) {
 		}
 		return data
 	}
-	b, err := bridge.New(config, run.Spec)
+	b, err := bridge.New(config, withoutOwn(run.Spec))
 	if err != nil {
 		return nil, fmt.Errorf("make the bridge of run %s: %w", run.ID, err)
 	}
 	return nodes.New(nodes.Config{
-		Model: h.model(run, s), Bridge: crossing{b}, System: s.System, Log: h.Log, Now: h.Now,
+		Model: h.model(run, s), Bridge: crossing{b}, System: s.System, Window: s.Window, Log: h.Log, Now: h.Now,
 		Derived: func(tool string) bool {
 			c, _ := s.Contract(tool)
 			return c.Result != tools.ResultStatus
 		},
 	}), nil
+}
+
+// withOwn adds the Host's own tool to what a run pins, if the setup offers it and there
+// is another whose data it could open.
+func (s Setup) withOwn(found bridge.Found) (bridge.Found, error) {
+	if !s.OpenBody || len(found.Exposed) == 0 {
+		return found, nil
+	}
+	own := nodes.OwnTool()
+	found.Tools = append(slices.Clip(found.Tools), own.Tool)
+	found.Definitions = append(slices.Clip(found.Definitions), own.Definition)
+	found.Exposed = append(slices.Clip(found.Exposed), tools.ModelTool{
+		Name: own.Model.Name, Description: own.Model.Description, Parameters: own.Model.Parameters,
+	})
+	if problems := tools.CheckExposed(found.Exposed); len(problems) > 0 {
+		return found, &Clash{problems}
+	}
+	return found, nil
+}
+
+// pinnedServers are the servers that answered, and the Host if a tool is its own.
+func pinnedServers(found bridge.Found) []agent.Server {
+	own := nodes.OwnTool()
+	if !slices.ContainsFunc(found.Tools, func(t agent.Tool) bool { return t.Server == own.Server.Prefix }) {
+		return found.Servers
+	}
+	return append(slices.Clip(found.Servers), own.Server)
+}
+
+// withoutOwn is the spec as the bridge needs it: with the tools that servers answer.
+func withoutOwn(spec agent.Spec) agent.Spec {
+	spec.Tools = slices.DeleteFunc(slices.Clone(spec.Tools), func(t agent.Tool) bool { return t.Server == nodes.HostServer })
+	return spec
 }
 
 func (h *Host) model(run agent.Run, s Setup) nodes.Model {

@@ -16,6 +16,7 @@ import (
 	"sallyport/agent"
 	"sallyport/agent/audit"
 	"sallyport/cmd/sallyport/terminal"
+	"sallyport/nodes"
 	"sallyport/scenarios"
 	"sallyport/scenarios/config"
 	"sallyport/tools/grant"
@@ -244,7 +245,7 @@ func (a *app) exported(ctx context.Context, e agent.Engine, id string, without b
 		return bodies, err
 	}
 	a.say("Left out, because their contracts redact arguments: the content of calls of %s.", terminal.Line(strings.Join(secret, ", ")))
-	return audit.WithoutCalls(e.Journal(ctx, id, 1, false), bodies, secret...)
+	return audit.WithoutCalls(e.Journal(ctx, id, 1, false), bodies, append(secret, nodes.OpenBody)...) // it may quote them
 }
 
 // redacted names the tools of a run whose contracts keep arguments out of exports. It
