@@ -169,6 +169,7 @@ func parse(name, abs string, data []byte, user *User, keys bool) (*Config, error
 	c.workspace()
 	problems := tools.Validate(c.Servers, c.Tools)
 	problems = append(problems, c.widens(user)...)
+	problems = append(problems, c.Model.Problems()...)
 	if f.Root().Has("approvers") && len(c.Approvers) == 0 {
 		problems = append(problems, tools.Problem{Path: []string{"approvers"}, Message: "the list is empty, so that nobody could approve: " +
 			"name keys of yours (`sallyport keys list`), or remove the key to let all of them"})
@@ -262,9 +263,7 @@ func (c *Config) complete(user *User) {
 	if c.State = beside(c.File, c.State); c.State == "" {
 		c.State = user.State
 	}
-	if c.Model = c.Model.beside(c.File); c.Model.Kind() == "" {
-		c.Model = user.Model
-	}
+	c.Model = c.Model.beside(c.File).Over(user.Model)
 	c.Workspace.Root = beside(c.File, c.Workspace.Root)
 	for i := range c.Servers {
 		c.Servers[i] = completeServer(c.Servers[i], c.File, user)
@@ -285,14 +284,4 @@ func (c *Config) Digest() string {
 		panic(fmt.Sprintf("config: encode for the digest: %v", err))
 	}
 	return strictjson.Digest(data)
-}
-
-func (m Model) beside(file string) Model {
-	if m.Script == nil || m.Script.File == "" {
-		return m
-	}
-	s := *m.Script
-	s.File = beside(file, s.File)
-	m.Script = &s
-	return m
 }

@@ -362,7 +362,16 @@ func (f *File) Problems(problems []tools.Problem) error { return diagnose(f.plac
 func (f *File) place(problems []tools.Problem) []Diagnostic {
 	all := make([]Diagnostic, 0, len(problems))
 	for _, p := range problems {
-		all = append(all, f.Problem("", p.Message, p.Path...))
+		d := f.Problem("", p.Message, p.Path...)
+		if secret(p) {
+			d.Excerpt = "(not shown: it may hold a secret)"
+		}
+		all = append(all, d)
 	}
 	return all
+}
+
+// secret reports whether what is wrong may be a secret in the wrong place.
+func secret(p tools.Problem) bool {
+	return p.Message == urlWithUser || p.Message == urlWithMore || p.Message == keyForName
 }

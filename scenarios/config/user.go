@@ -37,6 +37,8 @@ type User struct {
 	State string `yaml:"state"`
 	// Model is the model if a project names none.
 	Model Model `yaml:"model"`
+	// Endpoints are where documents may be sent to a model, whatever project says so.
+	Endpoints []UserEndpoint `yaml:"endpoints"`
 
 	keys []agent.Approver // the approvers' keys, complete
 }
@@ -126,13 +128,38 @@ func parseUser(path string, data []byte, keys []agent.Approver) (*User, error) {
 			problems = append(problems, tools.Problem{Path: []string{"tools", t.Name, "send"}, Message: "`send` is on or absent"})
 		}
 	}
+	problems = append(problems, u.Model.problems(true)...)
+	problems = append(problems, u.endpoints()...)
 	problems = append(problems, u.resolve(keys, f.Root().Has("approvers"))...)
 	if err := f.Problems(problems); err != nil {
 		return nil, err
 	}
 	u.State = beside(path, u.State)
 	u.Model = u.Model.beside(path)
+	u.Model.own = true
+	for i := range u.Endpoints {
+		u.Endpoints[i].KeyFile = beside(path, u.Endpoints[i].KeyFile)
+	}
 	return u, nil
+}
+
+// endpoints lists what is wrong with them.
+func (u *User) endpoints() []tools.Problem {
+	var problems []tools.Problem
+	for i, e := range u.Endpoints {
+		place := []string{"endpoints", fmt.Sprint(i)}
+		problems = append(problems, keyProblems(e.KeyEnv, e.KeyFile, true, place...)...)
+		base, err := parseURL(e.URL)
+		if err != nil {
+			problems = append(problems, tools.Problem{Path: append(place, "url"), Message: err.Error()})
+			continue
+		}
+		u.Endpoints[i].URL = base
+		if slices.ContainsFunc(u.Endpoints[:i], func(o UserEndpoint) bool { return o.URL == base }) {
+			problems = append(problems, tools.Problem{Path: place, Message: "this endpoint is listed already"})
+		}
+	}
+	return problems
 }
 
 // resolve completes the approvers: names stand for keys in keys/.

@@ -253,18 +253,30 @@ func syncDir(path string) error {
 
 // readKeyFile opens once and checks what it opened.
 func readKeyFile(path string) (keyFile, error) {
-	file, err := openKeyFile(path)
+	data, err := ReadPrivate(path, maxKeyFile)
 	if err != nil {
 		return keyFile{}, err
 	}
-	data, err := io.ReadAll(io.LimitReader(file, maxKeyFile+1))
-	if err := errors.Join(err, file.Close()); err != nil {
-		return keyFile{}, withoutPath(err)
-	}
-	if len(data) > maxKeyFile {
-		return keyFile{}, fmt.Errorf("%w: larger than %d bytes", ErrKeyFile, maxKeyFile)
-	}
 	return parseKeyFile(data)
+}
+
+// ReadPrivate reads a file that only its owner may have read, of at most limit bytes.
+// It refuses with [ErrKeyFile] what [LoadPrivateKey] refuses for being wider than 0600,
+// linked, no regular file, not the caller's, or too large. Its errors do not name the
+// path, and hold nothing of the file.
+func ReadPrivate(path string, limit int64) ([]byte, error) {
+	file, err := openKeyFile(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, withoutPath(err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%w: larger than %d bytes", ErrKeyFile, limit)
+	}
+	return data, nil
 }
 
 // withoutPath drops the path from an error of package os: the caller names it.
