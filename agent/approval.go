@@ -276,11 +276,14 @@ func (s *stepper) release(released bool) {
 
 func (s *stepper) extend(e Extend) (Row, error) {
 	b, more := &s.run.Budget, e.Budget
-	if more.Calls < 0 || more.Turns < 0 || more.Tokens < 0 || more.Wall < 0 || more == (Budget{}) {
+	if more.Calls < 0 || more.Turns < 0 || more.Tokens < 0 || more.Wall < 0 || more.Cost < 0 || more == (Budget{}) {
 		return "", refuse(CodeInvalid, "an extension adds to a budget")
 	}
+	if more.Cost > 0 && b.Cost == 0 {
+		return "", refuse(CodeInvalid, "the run has no limit of cost that could be raised")
+	}
 	b.Calls, b.Turns = b.Calls+more.Calls, b.Turns+more.Turns
-	b.Tokens, b.Wall = b.Tokens+more.Tokens, b.Wall+more.Wall
+	b.Tokens, b.Wall, b.Cost = b.Tokens+more.Tokens, b.Wall+more.Wall, b.Cost+more.Cost
 	if !b.sane() {
 		return "", refuse(CodeInvalid, "the extended budget is too large")
 	}

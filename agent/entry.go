@@ -10,10 +10,10 @@ import (
 	"sallyport/tools/strictjson"
 )
 
-// Version is the journal format of new runs, and the newest that this package reads. It
-// is frozen: whatever changes the bytes of an entry is version 2, and a run goes on in
-// the format that it was begun in. Version 0, from before the freeze, has the same form.
-const Version = 1
+// Version is the journal format of new runs, and the newest that this package reads. A
+// run goes on in the format that it was begun in. Version 1 lacks what version 2 added:
+// usage from a cache, costs, forks and substitutes. Version 0 has the form of version 1.
+const Version = 2
 
 // EntryKind says what an entry is: only an event moved the run.
 type EntryKind string

@@ -5,3 +5,12 @@ func Forge(ev Event, o Origin) Event {
 	ev.origin = o
 	return ev
 }
+
+// Said is the event that an entry records.
+func Said(e Entry) Event {
+	ev, err := e.said()
+	if err != nil {
+		panic(err) // an entry of a test
+	}
+	return ev
+}

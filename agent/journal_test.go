@@ -16,8 +16,11 @@ import (
 // story is a run that uses every kind of entry and most events.
 func story(t *testing.T) *trace {
 	t.Helper()
-	tr := begin(t, enginetest.Spec("story"))
-	tr.node(agent.TurnRefused{Reason: "length", Message: ref("cut off")})
+	spec := enginetest.Spec("story")
+	spec.Prices = &agent.Prices{Currency: "EUR", Input: 2_500_000, Cached: 1_250_000, Output: 10_000_000}
+	spec.Budget.Cost = 1_000_000
+	tr := begin(t, spec)
+	tr.node(agent.TurnRefused{Reason: "length", Message: ref("cut off"), Usage: agent.Usage{Input: 90, Output: 7, Cached: 64}})
 	tr.node(agent.Unreached{Reason: "timeout", After: 1})
 	tr.node(proposes(enginetest.ToolRead, enginetest.ToolWrite))
 	tr.outside(agent.Pause{})
@@ -30,7 +33,7 @@ func story(t *testing.T) *trace {
 	tr.node(enginetest.Waiting(tr.task(), arguments))
 	tr.node(agent.Observed{Status: agent.StatusWaitingApproval, Class: agent.ClassPermissionRefused})
 	tr.note(agent.FromOutside(enginetest.Sign(tr.run, "mallory", tr.now), "mallory", tr.tickTock()))
-	tr.outside(agent.Extend{Budget: agent.Budget{Calls: 1}})
+	tr.outside(agent.Extend{Budget: agent.Budget{Calls: 1, Cost: 500}})
 	tr.outside(tr.sign("alice"))
 	tr.attempt()
 	tr.node(tr.checked())
@@ -75,18 +78,18 @@ func (tr *trace) erase() {
 	tr.run, tr.entries = run, append(tr.entries, entry)
 }
 
-// TestJournal_Version1 holds the wire form still: the bytes of a whole run, and that
+// TestJournal_Version2 holds the wire form still: the bytes of a whole run, and that
 // what was written is read back to the same run. The file is frozen: a difference is a
 // new version of the format, not a reason for -update.
-func TestJournal_Version1(t *testing.T) {
+func TestJournal_Version2(t *testing.T) {
 	tr := story(t)
 	var b bytes.Buffer
 	for _, e := range tr.entries {
 		b.Write(e.Bytes())
 		b.WriteByte('\n')
 	}
-	golden(t, "testdata/journal-v1.jsonl", b.String())
-	raw, err := os.ReadFile("testdata/journal-v1.jsonl")
+	golden(t, "testdata/journal-v2.jsonl", b.String())
+	raw, err := os.ReadFile("testdata/journal-v2.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,30 +112,82 @@ func TestJournal_Version1(t *testing.T) {
 	}
 }
 
-// TestJournal_Version0IsReadAndGoesOn: a run from before the freeze replays, and its
-// next entry has its own format.
-func TestJournal_Version0IsReadAndGoesOn(t *testing.T) {
-	raw, err := os.ReadFile("testdata/journal-v0.jsonl")
+// TestJournal_OlderVersionsAreReadAndGoOn: a run from an earlier format replays, and
+// this program writes each of its entries bit for bit as the earlier one did.
+func TestJournal_OlderVersionsAreReadAndGoOn(t *testing.T) {
+	for version := range agent.Version {
+		t.Run(fmt.Sprint(version), func(t *testing.T) {
+			lines := fixture(t, version)
+			if _, err := agent.Replay(parsed(lines)); err != nil {
+				t.Fatal(err)
+			}
+			run, err := agent.Replay(parsed(lines[:1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range lines[1:] {
+				was, err := agent.ParseEntry(line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if was.Kind == agent.EntryEvent {
+					_, entry, err := agent.Advance(run, agent.Said(was))
+					if err != nil || !bytes.Equal(entry.Bytes(), line) {
+						t.Errorf("entry %d is now %s, %v; was %s", i+2, entry.Bytes(), err, line)
+					}
+				}
+				if run, err = agent.Apply(run, was); err != nil {
+					t.Fatal(err)
+				}
+			}
+			newer := fmt.Appendf(nil, `"v":%d`, version+1)
+			mixed := [][]byte{lines[0], bytes.Replace(lines[1], fmt.Appendf(nil, `"v":%d`, version), newer, 1)}
+			if _, err := agent.Replay(parsed(mixed)); !errors.Is(err, agent.ErrIntegrity) {
+				t.Errorf("two formats in one run: %v, want ErrIntegrity", err)
+			}
+		})
+	}
+}
+
+// TestJournal_AnOlderRunKeepsItsForm: what a format cannot say is left out of a run of
+// it where nothing depends on it, and refused where something does.
+func TestJournal_AnOlderRunKeepsItsForm(t *testing.T) {
+	for version := range agent.Version {
+		run, err := agent.Replay(parsed(fixture(t, version)[:1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []agent.Result{
+			agent.Turned{Message: ref("said"), Usage: agent.Usage{Input: 9, Cached: 5}},
+			agent.TurnRefused{Message: ref("said"), Usage: agent.Usage{Input: 9, Cached: 5}},
+		} {
+			_, entry, err := agent.Advance(run, agent.FromNode(run.Open.Effect, r, run.Time))
+			if err != nil || entry.Version != version || bytes.Contains(entry.Bytes(), []byte("cached")) {
+				t.Errorf("version %d: %T became %s, %v", version, r, entry.Bytes(), err)
+			}
+		}
+		_, _, err = agent.Advance(run, agent.FromOutside(agent.Extend{Budget: agent.Budget{Calls: 1, Cost: 1}}, "o", run.Time))
+		var no *agent.Refusal
+		if !errors.As(err, &no) || no.Code != agent.CodeInvalid {
+			t.Errorf("version %d: an extension of the cost: %v, want refusal %s", version, err, agent.CodeInvalid)
+		}
+		spec := enginetest.Spec(run.ID)
+		spec.Prices = &agent.Prices{Currency: "EUR"}
+		_, err = agent.Replay(parsed([][]byte{bytes.Replace(begin(t, spec).entries[0].Bytes(), []byte(`"v":2`), fmt.Appendf(nil, `"v":%d`, version), 1)}))
+		if !errors.Is(err, agent.ErrIntegrity) {
+			t.Errorf("version %d: prices: %v, want ErrIntegrity", version, err)
+		}
+	}
+}
+
+// fixture are the lines of the frozen journal of a format.
+func fixture(t *testing.T, version int) [][]byte {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("testdata/journal-v%d.jsonl", version))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
-	if _, err := agent.Replay(parsed(lines)); err != nil {
-		t.Fatal(err)
-	}
-	run, err := agent.Replay(parsed(lines[:1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, entry, err := agent.Advance(run, agent.FromOutside(agent.Pause{}, "operator", run.Time))
-	if err != nil || entry.Version != 0 {
-		t.Errorf("the next entry of a run of version 0 has version %d, %v", entry.Version, err)
-	}
-	mixed := append([][]byte{}, lines[:1]...)
-	mixed = append(mixed, bytes.Replace(lines[1], []byte(`"v":0`), []byte(`"v":1`), 1))
-	if _, err := agent.Replay(parsed(mixed)); !errors.Is(err, agent.ErrIntegrity) {
-		t.Errorf("two formats in one run: %v, want ErrIntegrity", err)
-	}
+	return bytes.Split(bytes.TrimSpace(raw), []byte("\n"))
 }
 
 func parsed(lines [][]byte) func(func(agent.Entry, error) bool) {
@@ -204,7 +259,7 @@ func TestAttempt_NeverAtTheSendOfAWrite(t *testing.T) {
 
 // TestStep_RefusesImpossibleUsage: no provider gives tokens back.
 func TestStep_RefusesImpossibleUsage(t *testing.T) {
-	for _, u := range []agent.Usage{{Input: -1}, {Output: -1}, {Input: 1 << 62}} {
+	for _, u := range []agent.Usage{{Input: -1}, {Output: -1}, {Input: 1 << 62}, {Input: 1, Cached: 2}, {Input: 1, Cached: -1}} {
 		tr := begin(t, enginetest.Spec("r"))
 		turned := proposes(enginetest.ToolRead)
 		turned.Usage = u
@@ -219,7 +274,7 @@ func TestReplay_RefusesWhatIsNewer(t *testing.T) {
 	tr := story(t)
 	first := string(tr.entries[0].Bytes())
 	for name, line := range map[string]string{
-		"format": strings.Replace(first, `"v":1`, `"v":2`, 1),
+		"format": strings.Replace(first, `"v":2`, `"v":3`, 1),
 		"rules":  strings.Replace(first, `"rules":0`, `"rules":1`, 1),
 	} {
 		if line == first {

@@ -21,6 +21,7 @@ type Spec struct {
 	Servers   []Server   `json:"servers"`
 	Approvers []Approver `json:"approvers"`
 	Budget    Budget     `json:"budget"`
+	Prices    *Prices    `json:"prices,omitempty"` // what tokens cost; without them cost is not counted
 }
 
 // Tool is a pinned tool: what the operator's contract and one discovery at the start
@@ -65,6 +66,9 @@ type Budget struct {
 	Turns  int   `json:"turns"`  // model turns
 	Tokens int64 `json:"tokens"` // input and output together
 	Wall   int64 `json:"wall"`   // seconds of working time; parked time is free
+	// Cost is in millionths of the unit of the prices; 0 is no limit. A limit needs
+	// prices: what is not counted cannot be bounded.
+	Cost int64 `json:"cost,omitempty"`
 }
 
 // DefaultBudget is SPEC A8.
@@ -89,6 +93,7 @@ type Used struct {
 	Turns  int
 	Tokens int64
 	Wall   time.Duration
+	Cost   int64 // millionths of the unit of the prices; 0 without prices
 }
 
 // Run is the state of a run after some entry of its journal. It is a value: Step

@@ -23,6 +23,9 @@ func (s *Spec) Check() error {
 	if !s.Budget.sane() || s.Budget.Turns < 1 {
 		return fmt.Errorf("budget %+v: every limit must be between 0 and 2^40, turns at least 1", s.Budget)
 	}
+	if err := s.checkPrices(); err != nil {
+		return err
+	}
 	if err := s.checkServers(); err != nil {
 		return err
 	}
@@ -50,7 +53,7 @@ func (s Spec) whole() Spec {
 
 func (b Budget) sane() bool {
 	const most = 1 << 40
-	for _, n := range []int64{int64(b.Calls), int64(b.Turns), b.Tokens, b.Wall} {
+	for _, n := range []int64{int64(b.Calls), int64(b.Turns), b.Tokens, b.Wall, b.Cost} {
 		if n < 0 || n > most {
 			return false
 		}

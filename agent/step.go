@@ -17,7 +17,11 @@ import (
 // The new run has the sequence and time of the event; its Head is set by [Advance],
 // which also encodes the entry.
 func Step(run Run, ev Event) (Run, []Effect, error) {
-	next, _, err := step(run, ev)
+	begun := run
+	if run.State == StateNone {
+		begun.Version = Version
+	}
+	next, _, err := step(begun, ev)
 	if err != nil {
 		return run, nil, err
 	}
@@ -31,6 +35,9 @@ func Step(run Run, ev Event) (Run, []Effect, error) {
 func step(run Run, ev Event) (Run, Row, error) {
 	if ev.body == nil {
 		return run, "", refuse(CodeInvalid, "an empty event")
+	}
+	if beyond(run.Version, ev.body) {
+		return run, "", refuse(CodeInvalid, "%s says what the run's format %d has no form for", ev.Kind(), run.Version)
 	}
 	ev.body = inFormat(run.Version, ev.body)
 	if want := door(ev.body); ev.origin != want {
@@ -201,8 +208,8 @@ func (s *stepper) turned(t Turned) (Row, error) {
 		s.run.Answer = t.Message
 		return RowAnswered, nil
 	}
-	if s.run.Used.Tokens > s.run.Budget.Tokens {
-		return s.budgetEnded("tokens")
+	if over := s.overSpent(); over != "" {
+		return s.budgetEnded(over)
 	}
 	s.run.Turn = &Turn{Seq: s.run.Seq, Calls: t.Calls}
 	s.nextCall()
@@ -241,6 +248,7 @@ func (s *stepper) heard(u Usage, message BodyRef) error {
 	}
 	s.run.Used.Turns++
 	s.run.Used.Tokens += u.Input + u.Output
+	s.run.Used.Cost = s.run.Spec.Prices.add(s.run.Used.Cost, u)
 	s.run.Unreached = 0
 	s.say(message)
 	return nil
@@ -248,14 +256,26 @@ func (s *stepper) heard(u Usage, message BodyRef) error {
 
 // overTurn names the budget that another turn of the model would exceed.
 func (s *stepper) overTurn() string {
+	if s.run.Used.Turns >= s.run.Budget.Turns {
+		return "model_turns"
+	}
+	if over := s.overSpent(); over != "" {
+		return over
+	}
+	if s.overWall() {
+		return "wall_time"
+	}
+	return ""
+}
+
+// overSpent names the budget that what the model's turns took exceeds.
+func (s *stepper) overSpent() string {
 	used, b := s.run.Used, s.run.Budget
 	switch {
-	case used.Turns >= b.Turns:
-		return "model_turns"
 	case used.Tokens > b.Tokens:
 		return "tokens"
-	case s.overWall():
-		return "wall_time"
+	case b.Cost > 0 && used.Cost > b.Cost:
+		return "cost"
 	}
 	return ""
 }

@@ -233,7 +233,7 @@ func (c *checker) compare() {
 		return
 	}
 	n := c.report.Counts
-	mine := agent.Used{Calls: n.Sends, Turns: n.Turns, Tokens: n.Tokens, Wall: n.Wall}
+	mine := agent.Used{Calls: n.Sends, Turns: n.Turns, Tokens: n.Tokens, Wall: n.Wall, Cost: n.Cost}
 	switch last := c.report.Entries; {
 	case mine != c.run.Used:
 		c.broken(last, BreakBudget, "Step has counted %+v, the entries say %+v", c.run.Used, mine)

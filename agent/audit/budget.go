@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"fmt"
+	"math/big"
 	"time"
 
 	"sallyport/agent"
@@ -22,6 +24,39 @@ func (w *witness) spends(u agent.Usage) {
 	}
 	w.counts.Turns++
 	w.counts.Tokens += u.Input + u.Output
+	w.counts.Cost = w.charge(u)
+}
+
+// maxCost is where costs stop counting.
+const maxCost = 1 << 62
+
+// charge is what the run has cost after a turn: in millionths of the currency's unit,
+// each turn rounded up. It is worked out the long way.
+func (w *witness) charge(u agent.Usage) int64 {
+	p := w.spec.Prices
+	if p == nil || u.Input < u.Cached || u.Cached < 0 || u.Output < 0 {
+		return w.counts.Cost
+	}
+	sum := new(big.Int)
+	for _, part := range [][2]int64{{u.Input - u.Cached, p.Input}, {u.Cached, p.Cached}, {u.Output, p.Output}} {
+		sum.Add(sum, new(big.Int).Mul(big.NewInt(part[0]), big.NewInt(part[1])))
+	}
+	sum.Add(sum, big.NewInt(999_999)).Div(sum, big.NewInt(1_000_000)).Add(sum, big.NewInt(w.counts.Cost))
+	if !sum.IsInt64() {
+		return maxCost
+	}
+	return min(sum.Int64(), maxCost)
+}
+
+// overSpent says what the turns of the model took too much of; empty if of nothing.
+func (w *witness) overSpent() string {
+	switch n := w.counts; {
+	case n.Tokens > w.budget.Tokens:
+		return fmt.Sprintf("%d of %d tokens", n.Tokens, w.budget.Tokens)
+	case w.budget.Cost > 0 && n.Cost > w.budget.Cost:
+		return fmt.Sprintf("%d of %d millionths of cost", n.Cost, w.budget.Cost)
+	}
+	return ""
 }
 
 // mayAsk checks that the budget had room for another turn when it was asked for.
@@ -33,8 +68,8 @@ func (w *witness) mayAsk(row agent.Row) {
 	switch {
 	case n.Turns >= w.budget.Turns:
 		w.fails(BreakBudget, "it asks for turn %d of %d", n.Turns+1, w.budget.Turns)
-	case n.Tokens > w.budget.Tokens:
-		w.fails(BreakBudget, "it goes on with %d of %d tokens", n.Tokens, w.budget.Tokens)
+	case w.overSpent() != "":
+		w.fails(BreakBudget, "it goes on with %s", w.overSpent())
 	case w.overWall():
 		w.fails(BreakBudget, "it goes on after %v of %d s", n.Wall, w.budget.Wall)
 	}
@@ -60,13 +95,14 @@ func (w *witness) intent() {
 }
 
 func (w *witness) extended(more agent.Budget) {
-	if more.Calls < 0 || more.Turns < 0 || more.Tokens < 0 || more.Wall < 0 {
+	if more.Calls < 0 || more.Turns < 0 || more.Tokens < 0 || more.Wall < 0 || more.Cost < 0 {
 		w.fails(BreakBudget, "an extension that takes away")
 	}
 	w.budget.Calls += more.Calls
 	w.budget.Turns += more.Turns
 	w.budget.Tokens += more.Tokens
 	w.budget.Wall += more.Wall
+	w.budget.Cost += more.Cost
 }
 
 // ticked takes a deadline that has passed: of a candidate, or of the working time.

@@ -219,7 +219,7 @@ func TestCheckExport_RefusesOtherFiles(t *testing.T) {
 		"more in the header": {`{"sallyport_export":0,"run":"r","more":1}` + "\n", audit.ErrNotExport},
 		"an older format":    {`{"sallyport_export":-1,"run":"r"}` + "\n", audit.ErrNotExport},
 		"a newer format":     {`{"sallyport_export":1,"other":"r"}` + "\n", agent.ErrNewer},
-		"a newer entry":      {`{"sallyport_export":0,"run":"r"}` + "\n" + `{"entry":{"v":2}}` + "\n", agent.ErrNewer},
+		"a newer entry":      {`{"sallyport_export":0,"run":"r"}` + "\n" + `{"entry":{"v":3}}` + "\n", agent.ErrNewer},
 	} {
 		if _, err := checkFile(tc.file); !errors.Is(err, tc.want) || errors.Is(err, agent.ErrIntegrity) {
 			t.Errorf("%s: got %v, want %v", name, err, tc.want)

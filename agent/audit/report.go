@@ -41,6 +41,7 @@ type Counts struct {
 	Turns       int           `json:"turns"`        // of the model
 	Tokens      int64         `json:"tokens"`       // input and output
 	Wall        time.Duration `json:"wall"`         // working time, nanoseconds
+	Cost        int64         `json:"cost"`         // millionths of the unit of the pinned prices
 	Attempts    int           `json:"attempts"`     // effects that were performed again
 	Notes       int           `json:"notes"`        // decisions and results that were refused
 	Bodies      int           `json:"bodies"`       // checked against their names

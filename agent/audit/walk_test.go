@@ -52,7 +52,7 @@ func (w walker) meddles() {
 		func() { w.outside(agent.Resume{}) },
 		func() { w.outside(agent.StepOnce{}) },
 		func() {
-			w.outside(agent.Extend{Budget: agent.Budget{Calls: w.IntN(2), Turns: w.IntN(3), Wall: int64(w.IntN(9))}})
+			w.outside(agent.Extend{Budget: agent.Budget{Calls: w.IntN(2), Turns: w.IntN(3), Wall: int64(w.IntN(9)), Cost: int64(w.IntN(2)) * min(w.run.Budget.Cost, 200)}})
 		},
 		func() {
 			if w.IntN(4) == 0 {
@@ -169,6 +169,10 @@ func TestWitness_AgreesWithStep(t *testing.T) {
 	for seed := range uint64(300) {
 		spec := enginetest.Spec("r")
 		spec.Budget = agent.Budget{Calls: 2 + int(seed%5), Turns: 2 + int(seed%7), Tokens: 200 + int64(seed%9)*100, Wall: 20 + int64(seed%11)*200}
+		if seed%3 == 0 {
+			spec.Prices = &agent.Prices{Currency: "EUR", Input: 1_500_000, Cached: 700_001, Output: 9_000_000}
+			spec.Budget.Cost = int64(seed%4) * 400
+		}
 		w := walker{begin(t, spec), rand.New(rand.NewPCG(seed, 1))}
 		for range 60 {
 			if w.run.State.Final() {

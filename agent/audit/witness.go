@@ -349,8 +349,8 @@ func (w *witness) turned(e *agent.Entry, t agent.Turned) {
 	if e.Row != agent.RowProposed {
 		return
 	}
-	if w.counts.Tokens > w.budget.Tokens {
-		w.fails(BreakBudget, "it goes on with %d of %d tokens", w.counts.Tokens, w.budget.Tokens)
+	if over := w.overSpent(); over != "" {
+		w.fails(BreakBudget, "it goes on with %s", over)
 	}
 	w.turn = &turn{seq: e.Seq, calls: t.Calls}
 	w.begin()
