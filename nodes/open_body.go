@@ -261,9 +261,9 @@ type piece struct {
 
 // pieceData is the piece as the model gets it.
 type pieceData struct {
-	Offset int    `json:"offset"`         // of the piece's first byte
+	Offset int    `json:"offset"`        // of the piece's first byte
 	Next   int    `json:"next,omitzero"` // where the next piece begins; absent at the end
-	Text   string `json:"text"`           // of the canonical JSON
+	Text   string `json:"text"`          // of the canonical JSON
 }
 
 // cutPiece cuts at characters: the one that holds the byte at offset is the first, and

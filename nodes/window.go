@@ -3,7 +3,8 @@ package nodes
 import "fmt"
 
 // Window bounds what the model is given of its run: the messages of a request, without
-// the descriptions of the tools. A zero field takes its value from [DefaultWindow].
+// the descriptions of the tools. The zero window is [DefaultWindow]; in another, a field that
+// is zero does not bound.
 type Window struct {
 	// Bytes bounds the messages as JSON, in bytes.
 	Bytes int64 `json:"bytes,omitempty"`
@@ -40,11 +41,13 @@ func (w Window) Check() error {
 
 // high is the high-water mark in bytes: the smaller of the two bounds.
 func (w Window) high() int64 {
-	if w.Bytes == 0 {
-		w.Bytes = DefaultWindow.Bytes
-	}
-	if w.Tokens == 0 {
-		w.Tokens = DefaultWindow.Tokens
+	switch {
+	case w == Window{}:
+		return DefaultWindow.high()
+	case w.Bytes == 0:
+		return w.Tokens * BytesPerToken
+	case w.Tokens == 0:
+		return w.Bytes
 	}
 	return min(w.Bytes, w.Tokens*BytesPerToken)
 }
