@@ -221,11 +221,14 @@ func shown(ctx context.Context, r agent.Reader, ref string) (agent.BodyRef, Sour
 		if err != nil {
 			return agent.BodyRef{}, Source{}, err
 		}
+		if e.Kind != agent.EntryEvent {
+			continue
+		}
 		s, err := spokenBy(e)
 		if err != nil {
 			return agent.BodyRef{}, Source{}, err
 		}
-		if e.Kind != agent.EntryEvent || s.evidence.IsZero() || s.message.IsZero() || s.evidence.String() != ref {
+		if s.evidence.IsZero() || s.message.IsZero() || s.evidence.String() != ref {
 			continue
 		}
 		source, err := sourceOf(ctx, r, s.message)
