@@ -407,6 +407,34 @@ func TestDecodeStrict(t *testing.T) {
 	}
 }
 
+// refusing is a type that reads JSON, and wants an object.
+type refusing struct{ read string }
+
+func (r *refusing) UnmarshalJSON(data []byte) error {
+	if data[0] != '{' {
+		return errors.New("no object")
+	}
+	r.read = string(data)
+	return nil
+}
+
+func TestDecodeStrict_GivesJSONToTypesThatReadIt(t *testing.T) {
+	var out struct {
+		One  refusing   `yaml:"one"`
+		Many []refusing `yaml:"many"`
+	}
+	if err := DecodeStrict("f.yaml", []byte("one: {b: [1, null], a: 2.5}\nmany: [{}]\n"), &out); err != nil {
+		t.Fatal(err)
+	}
+	if out.One.read != `{"a":2.5,"b":[1,null]}` || len(out.Many) != 1 || out.Many[0].read != "{}" {
+		t.Errorf("%+v", out)
+	}
+	err := DecodeStrict("f.yaml", []byte("one: {}\nmany:\n  - {}\n  - text\n"), &out)
+	if err == nil || !strings.HasPrefix(err.Error(), "f.yaml:4:5: many.1: no object") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestFile_Position(t *testing.T) {
 	f, err := ParseFile("f.yaml", []byte("a:\n  b: [x, {c: 1}]\nd: |\n  text\n"))
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 // error. A mapping fills a slice of structs, in the order of the file, where the field
 // has a tag keyed:"Name": Name is the field that takes the key. The tag check:"required"
 // wants the key, check:"positive" a value above zero. A type with UnmarshalText reads a
-// text, one with UnmarshalConfig whatever it likes.
+// text, one with UnmarshalConfig whatever it likes, and one with UnmarshalJSON gets the
+// value as JSON.
 func DecodeStrict(file string, data []byte, out any) error {
 	f, err := ParseFile(file, data)
 	if err != nil {
@@ -196,6 +197,13 @@ func (d *decoder) value(t *tree, v reflect.Value) {
 			return
 		}
 		d.take(t, u.UnmarshalText([]byte(t.text)))
+		return
+	case json.Unmarshaler:
+		value, err := json.Marshal(t.plain())
+		if err == nil {
+			err = u.UnmarshalJSON(value)
+		}
+		d.take(t, err)
 		return
 	}
 	switch v.Kind() {
