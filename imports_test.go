@@ -33,7 +33,7 @@ const strictJSON = "tools/strictjson"
 var (
 	// all is every package but the command's.
 	all = []string{
-		"agent", "agent/audit", "agent/embedded", "agent/enginetest", "nodes", "nodes/llm", "scenarios", "scenarios/config",
+		"agent", "agent/audit", "agent/embedded", "agent/enginetest", "nodes", "nodes/llm", "nodes/llm/cassette", "scenarios", "scenarios/config",
 		"tools", "tools/bridge", "tools/calcserver", "tools/docserver", "tools/stdio",
 		"tools/stdio/stdiotest", "tools/grant", "workspace",
 	}
@@ -47,6 +47,7 @@ var (
 		"agent/temporal":   {imports: []string{"agent"}, tests: []string{"agent/embedded", "agent/enginetest", "tools/grant"}},
 		"nodes":            {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
 		"nodes/llm":        {imports: []string{"agent", "nodes"}, tests: []string{"tools", "tools/grant"}},
+		"nodes/llm/cassette": {imports: []string{"agent", "nodes"}},
 		"tools":            {imports: []string{"agent", "tools/grant"}},
 		"tools/bridge":     {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
 		"tools/calcserver": {imports: []string{"tools/stdio"}, tests: []string{"tools/stdio/stdiotest"}},
@@ -75,7 +76,7 @@ type home struct {
 var homes = []home{
 	{prefix: "charm.land/", in: []string{"cmd/sallyport"}},
 	{prefix: "database/sql", in: []string{"agent/embedded"}},
-	{prefix: "github.com/aymanbagabas/go-udiff", in: []string{"cmd/sallyport", "cmd/sallyport/*"}, tests: []string{"*"}},
+	{prefix: "github.com/aymanbagabas/go-udiff", in: []string{"cmd/sallyport", "cmd/sallyport/*", "nodes/llm/cassette"}, tests: []string{"*"}},
 	{prefix: "github.com/creack/pty", tests: []string{"cmd/sallyport", "cmd/sallyport/*"}},
 	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "nodes/llm", "tools", "tools/bridge", "tools/stdio"}},
 	{prefix: "github.com/goccy/go-yaml", in: []string{"scenarios", "scenarios/config", "nodes/llm", "tools/docserver"}},
