@@ -47,7 +47,6 @@ var (
 		"agent/temporal":   {imports: []string{"agent"}, tests: []string{"agent/embedded", "agent/enginetest", "tools/grant"}},
 		"nodes":            {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
 		"nodes/llm":        {imports: []string{"agent", "nodes"}, tests: []string{"tools", "tools/grant"}},
-		"nodes/llm/cassette": {imports: []string{"agent", "nodes"}},
 		"tools":            {imports: []string{"agent", "tools/grant"}},
 		"tools/bridge":     {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
 		"tools/calcserver": {imports: []string{"tools/stdio"}, tests: []string{"tools/stdio/stdiotest"}},
@@ -61,6 +60,7 @@ var (
 
 		"tools/stdio":            {tests: []string{"tools/stdio/stdiotest"}},
 		"tools/stdio/stdiotest":  {},
+		"nodes/llm/cassette":     {imports: []string{"agent", "nodes"}},
 		"cmd/sallyport/terminal": {imports: []string{"agent", "tools/grant"}},
 	}
 )
