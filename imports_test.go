@@ -47,6 +47,8 @@ var (
 		"agent/temporal":   {imports: []string{"agent"}, tests: []string{"agent/embedded", "agent/enginetest", "tools/grant"}},
 		"nodes":            {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
 		"nodes/llm":        {imports: []string{"agent", "nodes"}, tests: []string{"tools", "tools/grant"}},
+		"nodes/llm/chat":   {imports: []string{"agent", "nodes"}},
+		"nodes/llm/openai": {imports: []string{"agent", "nodes", "nodes/llm/chat"}, tests: all},
 		"tools":            {imports: []string{"agent", "tools/grant"}},
 		"tools/bridge":     {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
 		"tools/calcserver": {imports: []string{"tools/stdio"}, tests: []string{"tools/stdio/stdiotest"}},
@@ -56,12 +58,13 @@ var (
 		"workspace":        {},
 		"scenarios":        {imports: all},
 		"scenarios/config": {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
-		"cmd/sallyport":    {imports: append([]string{"cmd/sallyport/terminal"}, all...)},
+		"cmd/sallyport":    {imports: append([]string{"cmd/sallyport/terminal", "scenarios/suite"}, all...)},
 
 		"tools/stdio":            {tests: []string{"tools/stdio/stdiotest"}},
 		"tools/stdio/stdiotest":  {},
 		"nodes/llm/cassette":     {imports: []string{"agent", "nodes"}},
 		"cmd/sallyport/terminal": {imports: []string{"agent", "tools/grant"}},
+		"scenarios/suite":        {imports: []string{"scenarios", "scenarios/config", "tools"}, tests: all},
 	}
 )
 
@@ -80,6 +83,7 @@ var homes = []home{
 	{prefix: "github.com/creack/pty", tests: []string{"cmd/sallyport", "cmd/sallyport/*"}},
 	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "nodes/llm", "tools", "tools/bridge", "tools/stdio"}},
 	{prefix: "github.com/goccy/go-yaml", in: []string{"scenarios", "scenarios/config", "nodes/llm", "tools/docserver"}},
+	{prefix: "github.com/joshdk/go-junit", tests: []string{"scenarios/suite"}},
 	{prefix: "github.com/looplab/fsm", in: []string{"agent"}},
 	{
 		prefix: "github.com/modelcontextprotocol/go-sdk",
@@ -95,13 +99,13 @@ var homes = []home{
 	// Path system calls have one home; the others lock a file, own a process, or ask a terminal.
 	{
 		prefix: "golang.org/x/sys",
-		in:     []string{"workspace", "agent/embedded", "tools/bridge", "cmd/sallyport", "cmd/sallyport/terminal"},
+		in:     []string{"workspace", "agent/embedded", "tools/bridge", "scenarios/suite", "cmd/sallyport", "cmd/sallyport/terminal"},
 		tests:  []string{"tools/docserver"},
 	},
 	{
 		prefix: "syscall",
 		in: []string{
-			"workspace", "agent/embedded", "tools/bridge", "tools/grant", "cmd/sallyport", "cmd/sallyport/terminal",
+			"workspace", "agent/embedded", "tools/bridge", "tools/grant", "scenarios/suite", "cmd/sallyport", "cmd/sallyport/terminal",
 		},
 		tests: []string{"*"},
 	},
