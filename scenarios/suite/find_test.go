@@ -1,0 +1,148 @@
+package suite
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"sallyport/scenarios"
+)
+
+const (
+	calcConfig   = "servers: {calc: {builtin: calc}}\ntools: {calc__add: {owner: me, risk: read, output: none}}\n"
+	calcScenario = `scenario: Seven and five
+task: Add.
+model:
+  script:
+    - call: {tool: calc__add, args: {a: 7, b: 5}}
+    - say: It is 12.
+expect: {state: completed}
+`
+)
+
+// tree makes files below a folder that becomes the current one.
+func tree(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir(".git", 0o700); err != nil { // so that a configuration counts for the folders below it
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func names(cases []Case) []string {
+	out := make([]string, len(cases))
+	for i, c := range cases {
+		out[i] = c.Name
+	}
+	return out
+}
+
+func TestFind(t *testing.T) {
+	tree(t, map[string]string{
+		"sallyport.yaml": calcConfig, "task.yaml": "task: Add.\nmodel: {script: [{say: x}]}\n",
+		"b/two.yaml": calcScenario, "a.yaml": calcScenario, "b/c/three.yaml": calcScenario, "b/c/four.yml": calcScenario,
+		".hidden/five.yaml": calcScenario, "b/other.yaml": "x: &a 1\ny: *a\n---\nz: 1\n", "b/notes.txt": "scenario: x",
+	})
+	if err := os.Symlink("a.yaml", "again.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		paths []string
+		want  []string
+	}{
+		{[]string{"."}, []string{"a", "b/c/three", "b/two"}},
+		{[]string{"./b"}, []string{"b/c/three", "b/two"}},
+		{[]string{"b/two.yaml", "b", "./b/../b"}, []string{"b/two", "b/c/three"}},
+		{[]string{"b/*.yaml"}, []string{"b/two"}},
+		{[]string{"*"}, []string{"a", "b/c/three", "b/two"}},
+		{[]string{"again.yaml", "a.yaml"}, []string{"again"}},
+		{[]string{"b/c/four.yml"}, []string{"b/c/four"}},
+		{[]string{".hidden"}, []string{".hidden/five"}},
+		{[]string{"task.yaml", "sallyport.yaml"}, nil},
+		{[]string{".hidden/f[a-i]ve.yaml"}, []string{".hidden/five"}},
+	} {
+		found, err := Find(c.paths, scenarios.LoadOptions{})
+		if err != nil {
+			t.Errorf("%q: %v", c.paths, err)
+		} else if got := names(found.Cases); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.paths, got, c.want)
+		}
+	}
+	found, err := Find([]string{"b"}, scenarios.LoadOptions{})
+	if err != nil || !slices.Equal(found.Passed, []string{"b/other.yaml"}) || found.Cases[0].Title != "Seven and five" || found.Cases[0].File != "b/c/three.yaml" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// Everything that is wrong is said at once.
+func TestFind_NamesEveryFileThatCannotBeRead(t *testing.T) {
+	tree(t, map[string]string{
+		"sallyport.yaml": calcConfig, "good.yaml": calcScenario, "broken.yaml": "scenario: [\n",
+		"typo.yaml": strings.Replace(calcScenario, "expect", "expct", 1), "large.yaml": strings.Repeat("#", 1<<20+1),
+	})
+	if err := syscall.Mkfifo("pipe.yaml", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nowhere", "dangling.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Find([]string{".", "missing", "", "none-*.yaml", "b[", "missing/[.yaml"}, scenarios.LoadOptions{})
+	if err == nil {
+		t.Fatal("it is no error")
+	}
+	for _, want := range []string{
+		"broken.yaml:", "typo.yaml:7:1: ", "large.yaml\" has more than", "\"pipe.yaml\" is no ordinary file", "dangling.yaml", "stat missing: no such",
+		"a path is empty", `nothing matches "none-*.yaml"`, `pattern "b["`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("nothing says %s:\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "good.yaml") {
+		t.Errorf("a good file is named:\n%v", err)
+	}
+}
+
+func TestFind_NamesAreUnique(t *testing.T) {
+	tree(t, map[string]string{"sallyport.yaml": calcConfig, "a.yaml": calcScenario, "a.yml": calcScenario})
+	_, err := Find([]string{"a.yaml", "a.yml"}, scenarios.LoadOptions{})
+	if err == nil || !strings.Contains(err.Error(), `two cases are called "a": one of "a.yaml", one of "a.yml"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	cases := oddCases("passes", "fails", "panics")
+	if got := Select(cases, nil); len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+	if got := names(Select(cases, regexp.MustCompile("^odd/p"))); !slices.Equal(got, []string{"odd/passes", "odd/panics"}) || len(cases) != 3 {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestShuffle_TheSeedAloneDecides(t *testing.T) {
+	cases := oddCases("a", "b", "c", "d", "e", "f", "g", "h")
+	other := slices.Clone(cases)
+	slices.Reverse(other)
+	one, two := names(Shuffle(cases, 42)), names(Shuffle(other, 42))
+	if !slices.Equal(one, two) || slices.Equal(one, names(cases)) || slices.Equal(one, names(Shuffle(cases, 43))) {
+		t.Errorf("%q, %q", one, two)
+	}
+	slices.Sort(one)
+	if !slices.Equal(one, names(cases)) {
+		t.Errorf("%q", one)
+	}
+}
