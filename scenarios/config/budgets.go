@@ -14,6 +14,7 @@ type Budgets struct {
 	ModelTurns *int            `yaml:"model_turns" check:"positive"`
 	Tokens     *int64          `yaml:"tokens"`
 	WallTime   *tools.Duration `yaml:"wall_time" check:"positive"` // working time; parked time is free
+	Cost       *Amount         `yaml:"cost" check:"positive"`      // in the currency of the model's prices
 }
 
 // Over returns base with what is said here in its place.
@@ -29,6 +30,9 @@ func (b Budgets) Over(base agent.Budget) agent.Budget {
 	}
 	if b.WallTime != nil {
 		base.Wall = b.WallTime.Seconds()
+	}
+	if b.Cost != nil {
+		base.Cost = int64(*b.Cost)
 	}
 	return base
 }
@@ -54,6 +58,10 @@ func (b Budgets) Widens(ceiling agent.Budget, path ...string) []tools.Problem {
 	over("wall_time", b.WallTime != nil, b2.Wall, ceiling.Wall, " s")
 	if b.WallTime != nil && b2.Wall == 0 {
 		problems = append(problems, tools.Problem{Path: append(path[:len(path):len(path)], "wall_time"), Message: "the working time is at least 1s"})
+	}
+	if b.Cost != nil && ceiling.Cost != 0 && b2.Cost > ceiling.Cost {
+		problems = append(problems, tools.Problem{Path: append(path[:len(path):len(path)], "cost"), Message: fmt.Sprintf(
+			"%s is more than the %s that are allowed: a file can only lower a budget; raise it in your own configuration", *b.Cost, Amount(ceiling.Cost))})
 	}
 	return problems
 }

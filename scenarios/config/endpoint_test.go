@@ -265,3 +265,47 @@ func TestModel_OverCompletesPartByPart(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A limit of cost is lowered by a project and raised by nobody but the user, like the
+// others; where the user sets none there is none.
+func TestBudgets_CostHasTheUsersCeiling(t *testing.T) {
+	for _, row := range []struct {
+		user, project string
+		want          int64
+	}{
+		{"", "", 0}, {"", "2.5", 2_500_000}, {"2.5", "", 2_500_000}, {"2.5", "2.5", 2_500_000}, {"2.5", "0.000001", 1},
+		{"2.5", "2.500001", -1},
+	} {
+		user, project := "state: s\n", calc
+		if row.user != "" {
+			user = "budgets: {cost: " + row.user + "}\n"
+		}
+		if row.project != "" {
+			project += "budgets: {cost: " + row.project + "}\n"
+		}
+		c, err := load(t, project, user)
+		switch {
+		case row.want < 0:
+			if err == nil || !strings.Contains(err.Error(), "sallyport.yaml:2:17: budgets.cost: 2.500001 is more than the 2.5 that are allowed") {
+				t.Errorf("%+v: %v", row, err)
+			}
+		case err != nil || c.Budget.Cost != row.want:
+			t.Errorf("%+v: %+v, %v", row, c, err)
+		}
+	}
+}
+
+func TestPrices_CachedTokensCostAsInputUnlessSaid(t *testing.T) {
+	in, cached, out := Amount(3), Amount(1), Amount(5)
+	p := &Prices{Currency: "EUR", Input: &in, Output: &out}
+	if got := *p.Pinned(); got.Cached != 3 || got.Input != 3 || got.Output != 5 || got.Currency != "EUR" {
+		t.Errorf("%+v", got)
+	}
+	p.Cached = &cached
+	if got := *p.Pinned(); got.Cached != 1 {
+		t.Errorf("%+v", got)
+	}
+	if (*Prices)(nil).Pinned() != nil {
+		t.Error("no prices are some")
+	}
+}

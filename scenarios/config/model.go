@@ -21,6 +21,9 @@ type Model struct {
 	// OpenBody offers the model the Host's own tool that opens data again which left
 	// the context. Unsaid, it is offered to an endpoint, and to no other model.
 	OpenBody *bool `yaml:"open_body" json:"open_body,omitempty"`
+	// Prices are what the model costs, whichever it is: a script and a cassette tell
+	// tokens too. An endpoint may hold them itself.
+	Prices *Prices `yaml:"prices" json:"prices,omitempty"`
 
 	own bool // the user's own file says it
 }
@@ -53,6 +56,9 @@ func (m Model) Own() bool { return m.own }
 func (m Model) Over(base Model) Model {
 	if m.Kind() == "" {
 		m.Script, m.OpenAI, m.Replay, m.own = base.Script, base.OpenAI, base.Replay, base.own
+		if m.Prices == nil {
+			m.Prices = base.Prices
+		}
 	}
 	if m.Context == nil {
 		m.Context = base.Context
@@ -81,8 +87,19 @@ func (m Model) problems(own bool) []tools.Problem {
 	}
 	if m.OpenAI != nil {
 		found = append(found, m.OpenAI.problems(own)...)
+		if m.Prices != nil && m.OpenAI.Prices != nil {
+			found = append(found, tools.Problem{Path: []string{"model", "prices"}, Message: "the endpoint has prices already: remove one of the two"})
+		}
 	}
-	return found
+	return append(found, m.Prices.problems("model", "prices")...)
+}
+
+// Costs are the prices of the model, wherever they stand; nil if nothing says them.
+func (m Model) Costs() *Prices {
+	if m.OpenAI != nil && m.OpenAI.Prices != nil {
+		return m.OpenAI.Prices
+	}
+	return m.Prices
 }
 
 // beside resolves the files that a model names: relative to the file that names them.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"sallyport/agent"
 	"sallyport/tools"
 )
 
@@ -37,6 +38,27 @@ type Prices struct {
 	Cached *Amount `yaml:"cached" json:"cached,omitempty"`
 	// Output is the price of output tokens.
 	Output *Amount `yaml:"output" check:"required" json:"output"`
+}
+
+// problems lists what is wrong with prices; path leads to them.
+func (p *Prices) problems(path ...string) []tools.Problem {
+	if p == nil || currency.MatchString(p.Currency) {
+		return nil
+	}
+	return []tools.Problem{{Path: append(path, "currency"), Message: fmt.Sprintf(
+		"%q is no currency: write three capital letters, such as EUR", p.Currency)}}
+}
+
+// Pinned are the prices as a run pins them; nil for nil.
+func (p *Prices) Pinned() *agent.Prices {
+	if p == nil {
+		return nil
+	}
+	cached := p.Input
+	if p.Cached != nil {
+		cached = p.Cached
+	}
+	return &agent.Prices{Currency: p.Currency, Input: int64(*p.Input), Cached: int64(*cached), Output: int64(*p.Output)}
 }
 
 // openAIForm is the mapping.
@@ -104,10 +126,7 @@ func (o *OpenAI) problems(own bool) []tools.Problem {
 	if t := o.Temperature; t != nil && !(*t >= 0 && *t <= MaxTemperature) {
 		wrong("temperature", "%v: write a number from 0 to %d", *t, MaxTemperature)
 	}
-	if p := o.Prices; p != nil && !currency.MatchString(p.Currency) {
-		found = append(found, tools.Problem{Path: []string{"model", KindOpenAI, "prices", "currency"}, Message: fmt.Sprintf(
-			"%q is no currency: write three capital letters, such as EUR", p.Currency)})
-	}
+	found = append(found, o.Prices.problems("model", KindOpenAI, "prices")...)
 	return append(found, keyProblems(o.KeyEnv, o.KeyFile, own, "model", KindOpenAI)...)
 }
 

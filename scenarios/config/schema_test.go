@@ -69,7 +69,7 @@ func TestSchema_AcceptsTheGoodFiles(t *testing.T) {
 // What a JSON Schema cannot say: what one part of a file means for another, and what
 // the user's own file allows.
 var beyondSchema = []string{
-	"budget_over_the_users", "builtin_save_as_read", "model_name_hidden", "model_timeout_long", "own_key_alone", "read_bound_to_write", "send_switched_on_here",
+	"budget_over_the_users", "builtin_save_as_read", "model_name_hidden", "model_prices_twice", "model_timeout_long", "own_key_alone", "read_bound_to_write", "send_switched_on_here",
 	"settle_nowhere", "too_many_tools", "unknown_server", "zero_timeout",
 }
 
