@@ -34,7 +34,7 @@ var (
 	// all is every package but the command's.
 	all = []string{
 		"agent", "agent/audit", "agent/embedded", "agent/enginetest", "nodes", "nodes/llm", "nodes/llm/cassette", "scenarios", "scenarios/config",
-		"tools", "tools/bridge", "tools/calcserver", "tools/docserver", "tools/stdio",
+		"tools", "tools/bridge", "tools/calcserver", "tools/docserver", "tools/scriptserver", "tools/stdio",
 		"tools/stdio/stdiotest", "tools/grant", "workspace",
 	}
 	directions = map[string]owner{
@@ -54,11 +54,13 @@ var (
 		"tools/calcserver": {imports: []string{"tools/stdio"}, tests: []string{"tools/stdio/stdiotest"}},
 		"tools/docserver":  {imports: []string{"tools/stdio", "tools/grant", "workspace"}, tests: all},
 		"tools/grant":      {},
-		strictJSON:         {},
-		"workspace":        {},
-		"scenarios":        {imports: all},
-		"scenarios/config": {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
-		"cmd/sallyport":    {imports: append([]string{"cmd/sallyport/terminal", "scenarios/suite"}, all...)},
+		// A leaf, so that configuration can hold a script.
+		"tools/scriptserver": {tests: []string{"agent", "scenarios/config", "tools", "tools/bridge", "tools/stdio/stdiotest"}},
+		strictJSON:           {},
+		"workspace":          {},
+		"scenarios":          {imports: all},
+		"scenarios/config":   {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
+		"cmd/sallyport":      {imports: append([]string{"cmd/sallyport/terminal", "scenarios/suite"}, all...)},
 
 		"tools/stdio":            {tests: []string{"tools/stdio/stdiotest"}},
 		"tools/stdio/stdiotest":  {},
@@ -81,7 +83,7 @@ var homes = []home{
 	{prefix: "database/sql", in: []string{"agent/embedded"}},
 	{prefix: "github.com/aymanbagabas/go-udiff", in: []string{"cmd/sallyport", "cmd/sallyport/*", "nodes/llm/cassette"}, tests: []string{"*"}},
 	{prefix: "github.com/creack/pty", tests: []string{"cmd/sallyport", "cmd/sallyport/*"}},
-	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "nodes/llm", "tools", "tools/bridge", "tools/stdio"}},
+	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "nodes/llm", "tools", "tools/bridge", "tools/scriptserver", "tools/stdio"}},
 	{prefix: "github.com/goccy/go-yaml", in: []string{"scenarios", "scenarios/config", "nodes/llm", "tools/docserver"}},
 	{prefix: "github.com/joshdk/go-junit", tests: []string{"scenarios/suite"}},
 	{prefix: "github.com/looplab/fsm", in: []string{"agent"}},
@@ -105,7 +107,7 @@ var homes = []home{
 	{
 		prefix: "syscall",
 		in: []string{
-			"workspace", "agent/embedded", "tools/bridge", "tools/grant", "scenarios/suite", "cmd/sallyport", "cmd/sallyport/terminal",
+			"workspace", "agent/embedded", "tools/bridge", "tools/grant", "tools/scriptserver", "scenarios/suite", "cmd/sallyport", "cmd/sallyport/terminal",
 		},
 		tests: []string{"*"},
 	},

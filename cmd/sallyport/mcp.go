@@ -38,6 +38,6 @@ func (a *app) mcpCommand() *cobra.Command {
 			return nil
 		},
 	}
-	mcp.AddCommand(docs, calc, a.muteCommand())
+	mcp.AddCommand(docs, calc, a.scriptCommand(), a.muteCommand(), a.idleCommand())
 	return mcp
 }
