@@ -87,7 +87,7 @@ Start with: sallyport demo`,
 		return nil
 	}
 	root.AddCommand(
-		a.demoCommand(), a.runCommand(), a.runsCommand(), a.showCommand(), a.journalCommand(),
+		a.demoCommand(), a.runCommand(), a.testCommand(), a.playerCommand(), a.runsCommand(), a.showCommand(), a.journalCommand(),
 		a.approvalsCommand(), a.approveCommand(), a.rejectCommand(),
 		a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
 		a.verifyCommand(),

@@ -31,7 +31,7 @@ func start(args []string, in, out, errs *os.File) exit {
 	ctx, stop := interruptible(a.interrupted, a.atOnce)
 	defer stop()
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(oneDash(args))
 	root.SetIn(in)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

@@ -25,6 +25,8 @@ const (
 	formatJSONL   format = "jsonl"
 	formatMermaid format = "mermaid"
 	formatDot     format = "dot"
+	formatJUnit   format = "junit"
+	formatTAP     format = "tap"
 )
 
 var formats = []format{formatTable, formatJSON, formatJSONL}
@@ -34,9 +36,10 @@ const formatsKey = "formats"
 
 // Set implements the flag.
 func (f *format) Set(s string) error {
-	all := append(slices.Clone(formats), formatMermaid, formatDot)
+	all := append(slices.Clone(formats), formatMermaid, formatDot, formatJUnit, formatTAP)
 	if !slices.Contains(all, format(s)) {
-		return fmt.Errorf("there is no format %q; there are %s, and for graph %s and %s", s, "table, json, jsonl", formatMermaid, formatDot)
+		return fmt.Errorf("there is no format %q; there are %s, and for graph %s and %s, for test %s and %s",
+			s, "table, json, jsonl", formatMermaid, formatDot, formatJUnit, formatTAP)
 	}
 	*f = format(s)
 	return nil

@@ -36,9 +36,10 @@ type Found struct {
 }
 
 // Find looks for scenarios. Each path is a file, a folder, which is searched with all
-// below it for files that end in .yaml, or a pattern of [filepath.Match]. Folders whose
-// names begin with a dot, and links to folders, are not entered. Files that hold no
-// `scenario:` are passed over. A file that is reached twice is one.
+// below it for files that end in .yaml, or a pattern of [filepath.Match]. Below a
+// folder, those called testdata or with a dot at their beginning, and links to folders,
+// are not entered. Files that hold no `scenario:` are passed over. A file that is
+// reached twice is one.
 //
 // All files that cannot be read are one error, which names each; then no suite should
 // be run. An empty result is no error.
@@ -137,7 +138,7 @@ func (s *searcher) walk(root string) {
 			if e != nil && e.IsDir() {
 				return fs.SkipDir
 			}
-		case path != root && e.IsDir() && strings.HasPrefix(e.Name(), "."):
+		case path != root && e.IsDir() && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata"):
 			return fs.SkipDir
 		case !e.IsDir() && filepath.Ext(path) == Ending:
 			s.add(path) // follows a link to a file

@@ -53,7 +53,7 @@ func TestFind(t *testing.T) {
 	tree(t, map[string]string{
 		"sallyport.yaml": calcConfig, "task.yaml": "task: Add.\nmodel: {script: [{say: x}]}\n",
 		"b/two.yaml": calcScenario, "a.yaml": calcScenario, "b/c/three.yaml": calcScenario, "b/c/four.yml": calcScenario,
-		".hidden/five.yaml": calcScenario, "b/other.yaml": "x: &a 1\ny: *a\n---\nz: 1\n", "b/notes.txt": "scenario: x",
+		".hidden/five.yaml": calcScenario, "b/testdata/wrong.yaml": "[", "b/other.yaml": "x: &a 1\ny: *a\n---\nz: 1\n", "b/notes.txt": "scenario: x",
 	})
 	if err := os.Symlink("a.yaml", "again.yaml"); err != nil {
 		t.Fatal(err)
