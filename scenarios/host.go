@@ -28,6 +28,12 @@ type Host struct {
 	// Model, if set, answers in place of the setup's script. It may serve many runs at
 	// once; it is asked for again when a run is resumed.
 	Model func(agent.Run) nodes.Model
+	// Endpoint makes the model of runs that ask an endpoint, and decides whether it may
+	// be asked; it is called before a run begins, and by every process that serves it.
+	// Nil is [ErrNoEndpoints].
+	Endpoint func(config.Endpoint) (nodes.Model, error)
+	// Record, if set, records what the model of a run answers.
+	Record func(agent.Run, nodes.Model) nodes.Model
 	// Actor names the operator: who begins runs, and refuses without a signature. Where
 	// several must sign, the approver of this name is none of them (unless a contract
 	// says `own_key`).
@@ -49,7 +55,8 @@ type Plan struct {
 	Setup     Setup
 	Approvers []agent.Approver
 	Budget    agent.Budget
-	Model     string // a label
+	Model     string        // a label
+	Prices    *agent.Prices // of its tokens; nil if nobody said
 	// Config, if set, is where mistakes that are found at the discovery have their place.
 	Config *config.Config
 }
@@ -113,6 +120,10 @@ func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, erro
 	if err := p.CheckApprovers(h.Actor, h.time()); err != nil {
 		return agent.Run{}, bridge.Found{}, err
 	}
+	kept, err := h.prepared(p.Setup)
+	if err != nil {
+		return agent.Run{}, bridge.Found{}, err
+	}
 	found, err := h.Discover(ctx, p.Setup, p.Approvers)
 	if err != nil {
 		return agent.Run{}, found, placed(p.Config, err)
@@ -132,8 +143,9 @@ func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, erro
 	spec := agent.Spec{
 		Run: p.Run, Rules: agent.Rules, Task: task.Ref, Config: setup.Ref.String(), Model: p.Model,
 		Tools: full(found.Tools), Servers: full(pinnedServers(found)), Approvers: full(p.Approvers), Budget: p.Budget,
+		Prices: p.Prices,
 	}
-	run, err := h.Engine.Start(ctx, spec, h.Actor, append([]agent.Body{task, setup}, found.Definitions...))
+	run, err := h.Engine.Start(ctx, spec, h.Actor, append(append(kept, task, setup), found.Definitions...))
 	return run, found, err
 }
 
@@ -207,8 +219,12 @@ func (h *Host) nodes(ctx context.Context, run agent.Run) (agent.Nodes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the bridge of run %s: %w", run.ID, err)
 	}
+	model, err := h.model(context.WithoutCancel(ctx), run, s)
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
 	return nodes.New(nodes.Config{
-		Model: h.model(run, s), Bridge: crossing{b}, System: s.System, Window: s.Window, Log: h.Log, Now: h.Now,
+		Model: model, Bridge: crossing{b}, System: s.System, Window: s.Window, Log: h.Log, Now: h.Now,
 		Derived: func(tool string) bool {
 			c, _ := s.Contract(tool)
 			return c.Result != tools.ResultStatus
@@ -249,10 +265,8 @@ func withoutOwn(spec agent.Spec) agent.Spec {
 	return spec
 }
 
-func (h *Host) model(run agent.Run, s Setup) nodes.Model {
-	if h.Model != nil {
-		return h.Model(run)
-	}
+// written is the model that is written down in the setup itself.
+func (s *Setup) written() nodes.Model {
 	return &s.Script
 }
 

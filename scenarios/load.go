@@ -26,6 +26,11 @@ type LoadOptions struct {
 	// UserDir holds the user's own configuration; empty is the user's. Scenarios do not
 	// read it: they bring their own decisions.
 	UserDir string
+	// Model, if it is not empty, is the name of the model that an endpoint is asked
+	// for, whatever the files say.
+	Model string
+	// Getenv asks the environment what files leave out; nil is [os.Getenv].
+	Getenv config.Getenv
 }
 
 // form is a file as it is written. A task file has only the first four keys.
@@ -60,7 +65,7 @@ func LoadFile(name string, o LoadOptions) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return build(name, data, f, form, c)
+	return build(name, data, f, form, c, o)
 }
 
 func readFile(name string) ([]byte, error) {
@@ -143,32 +148,23 @@ func checkName(name string) error {
 }
 
 // build puts a checked file and its configuration together.
-func build(name string, data []byte, f *config.File, form form, c *config.Config) (*Scenario, error) {
+func build(name string, data []byte, f *config.File, form form, c *config.Config, o LoadOptions) (*Scenario, error) {
 	if err := f.Problems(form.Budgets.Widens(c.Budget, "budgets")); err != nil {
-		return nil, err
-	}
-	model := form.Model
-	if model.Kind() == "" {
-		model = c.Model
-	}
-	if model.Kind() == "" {
-		return nil, &config.Error{Diagnostics: []config.Diagnostic{
-			f.Problem("write `model: {script: …}` here or in the configuration", "nothing says which model answers", "task"),
-		}}
-	}
-	script, err := loadScript(model.Script, name, data)
-	if err != nil {
 		return nil, err
 	}
 	s := &Scenario{
 		File: name, Title: form.Scenario, Task: form.Task, Files: form.Files, Approvals: form.Approvals, Config: c,
-		setup:  Setup{File: name, Servers: c.Servers, Contracts: c.Tools, Script: script},
+		setup:  Setup{File: name, Servers: c.Servers, Contracts: c.Tools},
 		budget: form.Budgets.Over(c.Budget),
 	}
 	if form.Expect != nil {
 		s.Expect = *form.Expect
 	}
-	return s, nil
+	chosen := choice{
+		scenario: s, file: f, own: form.Model, options: o, limited: form.Budgets.Cost != nil,
+		script: func(from *config.Script) (llm.Script, error) { return loadScript(from, name, data) },
+	}
+	return s, chosen.choose()
 }
 
 // loadScript reads the turns of a scripted model: in place, in the file that named it,

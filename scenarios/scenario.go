@@ -23,6 +23,8 @@ type Scenario struct {
 
 	setup  Setup
 	budget agent.Budget
+	label  string // of the model
+	prices *agent.Prices
 }
 
 // Verb is a decision that a scenario gives.
@@ -56,7 +58,7 @@ func (s *Scenario) Name() string {
 // Plan is the run that the file asks for, in the workspace and with the approvers of
 // its configuration.
 func (s *Scenario) Plan() Plan {
-	return Plan{Task: s.Task, Setup: s.setup, Approvers: s.Config.Keys, Budget: s.budget, Model: "script", Config: s.Config}
+	return Plan{Task: s.Task, Setup: s.setup, Approvers: s.Config.Keys, Budget: s.budget, Model: s.label, Prices: s.prices, Config: s.Config}
 }
 
 // stagedPlan is Plan with another folder in place of the workspace of every document

@@ -11,6 +11,7 @@ import (
 	"sallyport/agent"
 	"sallyport/nodes"
 	"sallyport/nodes/llm"
+	"sallyport/scenarios/config"
 	"sallyport/tools"
 	"sallyport/tools/strictjson"
 )
@@ -25,6 +26,10 @@ type Setup struct {
 	Contracts []tools.Contract `json:"contracts"`
 	System    string           `json:"system,omitempty"` // the operator's text for the model
 	Script    llm.Script       `json:"script"`
+	// Endpoint is where the model is asked, in place of the script.
+	Endpoint *config.Endpoint `json:"endpoint,omitempty"`
+	// Replay is a cassette, in place of the script.
+	Replay *Replay `json:"replay,omitempty"`
 	// Window bounds what the model is given of the run; zero is the default.
 	Window nodes.Window `json:"window,omitzero"`
 	// OpenBody offers the model the Host's own tool, which opens data again that left

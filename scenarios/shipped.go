@@ -31,5 +31,5 @@ func Demo() (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the demo: %w", err)
 	}
-	return build(name, data, f, form, c)
+	return build(name, data, f, form, c, LoadOptions{Getenv: func(string) string { return "" }})
 }

@@ -189,3 +189,13 @@ func (p *Player) at(turn, attempt int) (record, error) {
 	}
 	return record{}, p.wrong(last.line, "attempt %d at turn %d is asked for, and was not recorded", attempt+1, turn)
 }
+
+// Offers reports whether the recorded model was offered a tool.
+func (p *Player) Offers(tool string) bool {
+	for _, t := range p.header.Tools {
+		if t.Name == tool {
+			return true
+		}
+	}
+	return false
+}
