@@ -81,7 +81,7 @@ type home struct {
 var homes = []home{
 	{prefix: "charm.land/", in: []string{"cmd/sallyport"}},
 	{prefix: "database/sql", in: []string{"agent/embedded"}},
-	{prefix: "github.com/aymanbagabas/go-udiff", in: []string{"cmd/sallyport", "cmd/sallyport/*", "nodes/llm/cassette"}, tests: []string{"*"}},
+	{prefix: "github.com/aymanbagabas/go-udiff", in: []string{"cmd/sallyport", "cmd/sallyport/*", "nodes/llm/cassette", "scenarios/suite"}, tests: []string{"*"}},
 	{prefix: "github.com/creack/pty", tests: []string{"cmd/sallyport", "cmd/sallyport/*"}},
 	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "nodes/llm", "tools", "tools/bridge", "tools/scriptserver", "tools/stdio"}},
 	{prefix: "github.com/goccy/go-yaml", in: []string{"scenarios", "scenarios/config", "nodes/llm", "tools/docserver"}},
