@@ -37,7 +37,7 @@ func eventTable(t *testing.T) map[string]eventRow {
 // row belongs to an event.
 func TestJournalPage_ListsEveryEventBesideItsRows(t *testing.T) {
 	page := eventTable(t)
-	caused := map[string]bool{string(agent.RowSubstituted): true} // forks only
+	caused := map[string]bool{}
 	for _, row := range page {
 		for _, name := range row.rows {
 			caused[name] = true
@@ -72,7 +72,7 @@ func TestJournalPage_DescribesEveryField(t *testing.T) {
 	for _, v := range []any{
 		agent.Entry{}, agent.Spec{}, agent.Turned{}, agent.TurnRefused{}, agent.Unreached{}, agent.Checked{},
 		agent.Returned{}, agent.Observed{}, agent.Verified{}, agent.Approve{}, agent.Refuse{}, agent.Edit{},
-		agent.Attest{}, agent.Cancel{}, agent.Extend{}, grant.Claims{}, agent.BodyRef{},
+		agent.Attest{}, agent.Cancel{}, agent.Extend{}, agent.Substitute{}, grant.Claims{}, agent.BodyRef{},
 	} {
 		for _, name := range fields(reflect.TypeOf(v)) {
 			if !regexp.MustCompile(`[{ ]` + "`?" + name + "[`,}]").MatchString(page) {

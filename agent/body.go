@@ -36,3 +36,36 @@ func NewBody(data []byte) Body {
 	sum := sha256.Sum256(data)
 	return Body{Ref: BodyRef{SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(data))}, Data: data}
 }
+
+// named are the bodies that an event names; some may be zero.
+func named(p payload) []BodyRef {
+	switch p := p.(type) {
+	case Spec:
+		return []BodyRef{p.Task}
+	case Turned:
+		return p.bodies()
+	case TurnRefused:
+		return []BodyRef{p.Message}
+	case Checked:
+		return []BodyRef{p.Arguments}
+	case Returned:
+		return []BodyRef{p.Arguments, p.Body}
+	case Observed:
+		return []BodyRef{p.Message, p.Evidence, p.ReadBack}
+	case Verified:
+		return []BodyRef{p.Evidence}
+	case Edit:
+		return []BodyRef{p.Arguments}
+	case Substitute:
+		return p.bodies()
+	}
+	return nil // the others name no content
+}
+
+func (t Turned) bodies() []BodyRef {
+	refs := []BodyRef{t.Message}
+	for _, c := range t.Calls {
+		refs = append(refs, c.Body)
+	}
+	return refs
+}

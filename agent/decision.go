@@ -54,22 +54,24 @@ type Extend struct {
 	Budget Budget `json:"budget"`
 }
 
-func (Approve) decision()  {}
-func (Refuse) decision()   {}
-func (Edit) decision()     {}
-func (Attest) decision()   {}
-func (Cancel) decision()   {}
-func (Pause) decision()    {}
-func (Resume) decision()   {}
-func (StepOnce) decision() {}
-func (Extend) decision()   {}
+func (Substitute) decision() {}
+func (Approve) decision()    {}
+func (Refuse) decision()     {}
+func (Edit) decision()       {}
+func (Attest) decision()     {}
+func (Cancel) decision()     {}
+func (Pause) decision()      {}
+func (Resume) decision()     {}
+func (StepOnce) decision()   {}
+func (Extend) decision()     {}
 
-func (Approve) kind() Kind  { return KindApprove }
-func (Refuse) kind() Kind   { return KindRefuse }
-func (Edit) kind() Kind     { return KindEdit }
-func (Attest) kind() Kind   { return KindAttest }
-func (Cancel) kind() Kind   { return KindCancel }
-func (Pause) kind() Kind    { return KindPause }
-func (Resume) kind() Kind   { return KindResume }
-func (StepOnce) kind() Kind { return KindStepOnce }
-func (Extend) kind() Kind   { return KindExtend }
+func (Substitute) kind() Kind { return KindSubstitute }
+func (Approve) kind() Kind    { return KindApprove }
+func (Refuse) kind() Kind     { return KindRefuse }
+func (Edit) kind() Kind       { return KindEdit }
+func (Attest) kind() Kind     { return KindAttest }
+func (Cancel) kind() Kind     { return KindCancel }
+func (Pause) kind() Kind      { return KindPause }
+func (Resume) kind() Kind     { return KindResume }
+func (StepOnce) kind() Kind   { return KindStepOnce }
+func (Extend) kind() Kind     { return KindExtend }

@@ -96,8 +96,12 @@ func (d *Driver) Drive(ctx context.Context, run Run) (_ Run, err error) {
 			return w.run, err
 		}
 		if ctx.Err() == nil || w.intended() {
-			if err := w.start(ctx); err != nil {
+			given, err := w.start(ctx)
+			if err != nil {
 				return w.run, err
+			}
+			if given {
+				continue
 			}
 		}
 		if w.busy == nil && (ctx.Err() != nil || w.run.Rests()) {
@@ -132,19 +136,23 @@ type performed struct {
 	err    error
 }
 
-// start begins the open effect, unless it is withheld, not due, or begun already.
-func (w *work) start(ctx context.Context) error {
+// start begins the open effect, unless it is withheld, not due, or begun already. It
+// reports whether an operator had given what the effect brings: then that is taken in.
+func (w *work) start(ctx context.Context) (given bool, err error) {
 	if w.busy != nil || !w.run.Startable() || w.early() > 0 {
-		return nil
+		return false, nil
 	}
 	open := *w.run.Open
 	if open.Kind == Present && w.shown == open.Seq {
-		return nil
+		return false, nil
+	}
+	if open.Substitute != nil {
+		return true, w.came(ctx, performed{effect: open.Effect, report: Report{Result: open.Substitute.Answer()}})
 	}
 	if w.nodes == nil {
 		nodes, err := w.driver.Open(w.run)
 		if err != nil {
-			return fmt.Errorf("open the nodes of run %s: %w", w.run.ID, err)
+			return false, fmt.Errorf("open the nodes of run %s: %w", w.run.ID, err)
 		}
 		w.nodes = nodes
 	}
@@ -160,7 +168,7 @@ func (w *work) start(ctx context.Context) error {
 		w.driver.crash(AfterPerform, open.Kind)
 		w.done <- performed{open.Effect, report, err}
 	}()
-	return nil
+	return false, nil
 }
 
 // early is how long the open effect has to wait yet.
@@ -225,10 +233,15 @@ func (w *work) interrupt() {
 	}
 }
 
-// settle takes in what an effect brought back.
+// settle ends the effect in flight, and takes in what it brought back.
 func (w *work) settle(ctx context.Context, p performed) error {
 	w.busy.cancel()
 	w.busy = nil
+	return w.came(ctx, p)
+}
+
+// came takes in what an effect brought.
+func (w *work) came(ctx context.Context, p performed) error {
 	switch {
 	case p.err != nil && w.run.Open != nil && w.run.Open.Seq == p.effect.Seq:
 		if ctx.Err() != nil {
@@ -356,11 +369,11 @@ func (d *Driver) Judge(ctx context.Context, run Run, del Delivery) (Run, Verdict
 }
 
 // atDoor refuses a decision before it is stepped: one that today's configuration does
-// not allow, or an edit whose arguments were not delivered with it.
+// not allow, or an edit or a substitute whose bodies were not delivered with it.
 func (d *Driver) atDoor(run Run, del Delivery) *Refusal {
-	if edit, ok := del.Decision.(Edit); ok {
-		if !slices.ContainsFunc(del.Bodies, func(b Body) bool { return b.Ref == edit.Arguments }) {
-			return refuse(CodeInvalid, "the edit came without its arguments")
+	for _, ref := range named(del.Decision) {
+		if !ref.IsZero() && !slices.ContainsFunc(del.Bodies, func(b Body) bool { return b.Ref == ref }) {
+			return refuse(CodeInvalid, "the %s came without the body %s", del.Decision.kind(), ref)
 		}
 	}
 	if d.Door == nil {

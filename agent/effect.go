@@ -43,4 +43,7 @@ type OpenEffect struct {
 	Head string
 	// Released says that it may start; a held run withholds.
 	Released bool
+	// Substitute, if set, is what the effect brings: an operator gave it, and nothing
+	// is performed.
+	Substitute *Substitute
 }

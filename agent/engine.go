@@ -17,6 +17,12 @@ type Engine interface {
 	// Start begins a run, durably, with the bodies that its Spec names. Starting an
 	// id that exists with an equal Spec returns the run as it is; with another Spec
 	// it is [ErrExists].
+	//
+	// A Spec with a Fork begins a run with what it carries of another run of this
+	// engine, see [Carry], in one durable write, with the bodies that this names, which
+	// are copied: [ErrNoRun] if there is no such parent, [ErrNoBody] if one of its bodies
+	// is gone, [ErrIntegrity] if it has another history than the Spec says, a [*Refusal]
+	// if it cannot be forked there or the fork's budget is less than what was used.
 	Start(ctx context.Context, spec Spec, actor string, bodies []Body) (Run, error)
 	// Deliver hands a decision to a run and waits for the verdict. The same Delivery
 	// key gives the first verdict again. A decision that Step refuses is a Verdict
@@ -110,6 +116,7 @@ type Summary struct {
 	Started  time.Time `json:"started"`
 	Updated  time.Time `json:"updated"`
 	Deadline time.Time `json:"deadline,omitzero"`
+	Parent   string    `json:"parent,omitempty"` // the run that it is a fork of
 }
 
 // Errors of engines. Callers branch on them with errors.Is.

@@ -42,6 +42,8 @@ type Entry struct {
 	Event  Kind            `json:"event,omitempty"`
 	Effect int64           `json:"effect,omitempty"`
 	Data   json.RawMessage `json:"data,omitempty"`
+	// Carried is the parent's entry that a fork takes the event from; 0 for its own.
+	Carried int64 `json:"carried,omitempty"`
 
 	// What it meant: kind event only.
 	Row     Row      `json:"row,omitempty"`
@@ -66,6 +68,9 @@ func (e *Entry) Hash() string { return e.hash }
 func Advance(run Run, ev Event) (Run, Entry, error) {
 	if run.State == StateNone {
 		run.Version = Version
+	}
+	if spec, ok := ev.body.(Spec); ok && spec.Fork != nil && !ev.fork {
+		return run, Entry{}, refuse(CodeInvalid, "a fork begins with what it carries, and this engine cannot fork")
 	}
 	ev.body = inFormat(run.Version, ev.body)
 	next, row, err := step(run, ev)
@@ -146,7 +151,7 @@ func frame(run Run, kind EntryKind, at time.Time) Entry {
 // spoken is the frame of an entry that records an event.
 func spoken(run Run, kind EntryKind, ev Event) (Entry, error) {
 	e := frame(run, kind, ev.time)
-	e.Origin, e.Actor, e.Event, e.Effect = ev.origin, ev.actor, ev.Kind(), ev.effect
+	e.Origin, e.Actor, e.Event, e.Effect, e.Carried = ev.origin, ev.actor, ev.Kind(), ev.effect, ev.carried
 	if _, ok := ev.body.(tick); ok {
 		return e, nil
 	}
@@ -167,6 +172,19 @@ func (e *Entry) seal() error {
 	sum := sha256.Sum256(raw)
 	e.raw, e.hash = raw, hex.EncodeToString(sum[:])
 	return nil
+}
+
+// Bodies are the bodies that the entry names, and that its run must have; what a
+// refused delivery names was never stored. Some may be zero.
+func (e *Entry) Bodies() ([]BodyRef, error) {
+	if e.Kind != EntryEvent {
+		return nil, nil
+	}
+	ev, err := e.said()
+	if err != nil {
+		return nil, err
+	}
+	return named(ev.body), nil
 }
 
 // ParseEntry decodes stored bytes, strictly. It does not judge what they say: that
@@ -202,7 +220,7 @@ func (e *Entry) Payload() (any, error) {
 
 // said is the event that the entry records.
 func (e *Entry) said() (Event, error) {
-	ev := Event{time: e.Time, origin: e.Origin, actor: e.Actor, effect: e.Effect}
+	ev := Event{time: e.Time, origin: e.Origin, actor: e.Actor, effect: e.Effect, carried: e.Carried}
 	decode, ok := payloads[e.Event]
 	if !ok {
 		return ev, fmt.Errorf("%w: entry %d: an event of unknown kind %q", ErrIntegrity, e.Seq, e.Event)
@@ -234,6 +252,7 @@ var payloads = map[Kind]func([]byte) (payload, error){
 	KindResume:      as[Resume],
 	KindStepOnce:    as[StepOnce],
 	KindExtend:      as[Extend],
+	KindSubstitute:  as[Substitute],
 	KindTick:        func([]byte) (payload, error) { return tick{}, nil },
 }
 

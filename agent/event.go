@@ -37,6 +37,7 @@ const (
 	KindResume      Kind = "resume"
 	KindStepOnce    Kind = "step_once"
 	KindExtend      Kind = "extend"
+	KindSubstitute  Kind = "substitute"
 	KindTick        Kind = "tick"
 )
 
@@ -51,6 +52,9 @@ type Event struct {
 	actor  string // who, within the origin: an operator's name; approvers are named by their signature
 	effect int64  // for results: the sequence of the event that opened the effect
 	body   payload
+
+	carried int64 // the parent's entry that a fork takes the event from; 0 for its own
+	fork    bool  // a start that what it carries follows: see [Carry]
 }
 
 // Time is when the engine took the event in.
@@ -96,6 +100,14 @@ func Begin(spec Spec, actor string, at time.Time) Event {
 // word, all else the runtime's.
 func FromNode(e Effect, r Result, at time.Time) Event {
 	return Event{time: stamp(at), origin: door(r), effect: e.Seq, body: r}
+}
+
+// fromParent is the door of what a fork carries: r is what entry seq of its parent
+// says. [Carry] alone opens it.
+func fromParent(e Effect, r Result, seq int64, at time.Time) Event {
+	ev := FromNode(e, r, at)
+	ev.carried = seq
+	return ev
 }
 
 // FromOutside is the door of persons and operators. A signed decision has the

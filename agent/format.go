@@ -29,9 +29,11 @@ func beyond(version int, p payload) bool {
 	}
 	switch p := p.(type) {
 	case Spec:
-		return p.Prices != nil || p.Budget.Cost != 0
+		return p.Prices != nil || p.Budget.Cost != 0 || p.Fork != nil
 	case Extend:
 		return p.Budget.Cost != 0
+	case Substitute:
+		return true
 	}
 	return false
 }

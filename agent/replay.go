@@ -43,7 +43,7 @@ func Apply(run Run, e Entry) (Run, error) {
 	case e.Time.Before(run.Time):
 		return run, broken("it is earlier than the entry before it")
 	}
-	if e.Kind != EntryEvent && (e.Row != "" || e.State != "" || e.Effects != nil) {
+	if e.Kind != EntryEvent && (e.Row != "" || e.State != "" || e.Effects != nil || e.Carried != 0) {
 		return run, broken("kind %s moves no run", e.Kind)
 	}
 	switch e.Kind {

@@ -92,8 +92,17 @@ type Returned struct {
 	Outcome
 	// Arguments are the canonical argument bytes, where there are any.
 	Arguments BodyRef `json:"arguments,omitzero"`
-	// Candidate is what a person must sign: with StatusWaitingApproval only.
+	// Candidate is what a person must sign: with StatusWaitingApproval, or, of an outcome
+	// that a fork carries and that is not final, what was signed in the parent.
 	Candidate *grant.Candidate `json:"candidate,omitempty"`
+
+	// Of an outcome that a fork carries only: what the call was in the parent.
+	Counted bool `json:"counted,omitempty"` // its intent was journaled there: it counts here too
+	Edited  bool `json:"edited,omitempty"`  // a person had replaced its arguments
+	Settled bool `json:"settled,omitempty"` // evidence, or a person, had decided
+
+	// Substituted says that an operator gave the outcome: see [Substitute].
+	Substituted bool `json:"substituted,omitempty"`
 }
 
 // Observed is the validated outcome of a call: what the model will be told. It

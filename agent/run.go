@@ -22,6 +22,7 @@ type Spec struct {
 	Approvers []Approver `json:"approvers"`
 	Budget    Budget     `json:"budget"`
 	Prices    *Prices    `json:"prices,omitempty"` // what tokens cost; without them cost is not counted
+	Fork      *Fork      `json:"fork,omitempty"`   // of which run, and from where, it goes on
 }
 
 // Tool is a pinned tool: what the operator's contract and one discovery at the start
@@ -120,6 +121,8 @@ type Run struct {
 	Call *Call       // the call in hand
 	Open *OpenEffect // the effect that the run waits for
 
+	Carried Carried // what a fork took over from its parent
+
 	Held       bool      // paused: what has not started is withheld
 	Cancelling bool      // cancel was asked while a write was in flight
 	Deadline   time.Time // when the pending candidate expires
@@ -158,9 +161,12 @@ type Call struct {
 	Edited    bool // a person's arguments, not the model's
 	Candidate *grant.Candidate
 	Grants    []Grant // for Candidate, by different keys
-	Sent      bool    // an intent is journaled
+	Sent      bool    // an intent is journaled: here, or, of a call that is carried, in the parent
+	Carried   int64   // the parent's entry that the outcome is from; 0 if it is this run's own
 	Outcome   *Outcome
 	Settled   bool // the outcome was found by evidence, not returned
+	// Substituted says that an operator gave the outcome: nothing was sent.
+	Substituted bool
 }
 
 // Grant is a signed grant that Step has verified and taken in.

@@ -26,6 +26,9 @@ func (s *Spec) Check() error {
 	if err := s.checkPrices(); err != nil {
 		return err
 	}
+	if err := s.checkFork(); err != nil {
+		return err
+	}
 	if err := s.checkServers(); err != nil {
 		return err
 	}

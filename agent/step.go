@@ -67,8 +67,9 @@ func step(run Run, ev Event) (Run, Row, error) {
 type stepper struct {
 	run   Run
 	ev    Event
-	wants EffectKind // the effect that the event opens, if any
-	after time.Time  // when that may start; zero is at once
+	wants EffectKind  // the effect that the event opens, if any
+	after time.Time   // when that may start; zero is at once
+	gives *Substitute // what that effect brings, if an operator says so
 }
 
 // arrive does what every event does: sequence, time, working time; and it refuses a
@@ -83,6 +84,9 @@ func (s *stepper) arrive() error {
 		s.run.Used.Wall += s.ev.time.Sub(was.Time)
 	}
 	s.run.Time = s.ev.time
+	if err := s.carries(was); err != nil {
+		return err
+	}
 	if r, ok := s.ev.body.(Result); ok {
 		return s.answers(r)
 	}
@@ -111,7 +115,10 @@ func (s *stepper) answers(r Result) error {
 	if !fits {
 		return refuse(CodeInvalid, "%s does not answer %s", r.kind(), open.Kind)
 	}
-	return nil
+	if s.ev.carried != 0 {
+		return nil
+	}
+	return open.answeredBy(r)
 }
 
 // judge turns the event into a row, and the run into what that row makes of it.
@@ -151,6 +158,8 @@ func (s *stepper) judge() (Row, error) {
 		return s.stepOnce()
 	case Extend:
 		return s.extend(e)
+	case Substitute:
+		return s.substitute(e)
 	case tick:
 		return s.tick()
 	}
@@ -173,7 +182,7 @@ func (s *stepper) enter(to State) {
 	if r.Call != nil {
 		e.Call = r.Call.ID
 	}
-	r.Open = &OpenEffect{Effect: e, Released: !r.Held || s.wants == Send}
+	r.Open = &OpenEffect{Effect: e, Released: !r.Held || s.wants == Send, Substitute: s.gives}
 }
 
 func (s *stepper) start(spec Spec) (Row, error) {
@@ -185,6 +194,9 @@ func (s *stepper) start(spec Spec) (Row, error) {
 	}
 	s.run.ID, s.run.Spec, s.run.Budget = spec.Run, spec, spec.Budget
 	s.run.Operator = s.ev.actor
+	if spec.Fork != nil {
+		s.run.Used.Wall = seconds(spec.Fork.Wall)
+	}
 	s.say(spec.Task)
 	s.wants = Ask
 	return RowStarted, nil
@@ -193,13 +205,8 @@ func (s *stepper) start(spec Spec) (Row, error) {
 // The model.
 
 func (s *stepper) turned(t Turned) (Row, error) {
-	if len(t.Calls) > MaxCallsPerTurn {
-		return "", refuse(CodeInvalid, "%d calls in one turn, at most %d", len(t.Calls), MaxCallsPerTurn)
-	}
-	for _, c := range t.Calls {
-		if pin, ok := s.run.Spec.Tool(c.Tool); c.Tool != "" && (!ok || pin.HostOnly) {
-			return "", refuse(CodeInvalid, "a proposal names a tool that the run does not expose")
-		}
+	if err := s.exposes(t); err != nil {
+		return "", err
 	}
 	if err := s.heard(t.Usage, t.Message); err != nil {
 		return "", err
@@ -214,6 +221,20 @@ func (s *stepper) turned(t Turned) (Row, error) {
 	s.run.Turn = &Turn{Seq: s.run.Seq, Calls: t.Calls}
 	s.nextCall()
 	return RowProposed, nil
+}
+
+// exposes checks that a turn has no more calls than it may, and names no tool that the
+// run does not expose.
+func (s *stepper) exposes(t Turned) error {
+	if len(t.Calls) > MaxCallsPerTurn {
+		return refuse(CodeInvalid, "%d calls in one turn, at most %d", len(t.Calls), MaxCallsPerTurn)
+	}
+	for _, c := range t.Calls {
+		if pin, ok := s.run.Spec.Tool(c.Tool); c.Tool != "" && (!ok || pin.HostOnly) {
+			return refuse(CodeInvalid, "a proposal names a tool that the run does not expose")
+		}
+	}
+	return nil
 }
 
 func (s *stepper) turnRefused(t TurnRefused) (Row, error) {
@@ -365,6 +386,12 @@ func signed(tool Tool, c *Call, e Checked) error {
 }
 
 func (s *stepper) returned(e Returned) (Row, error) {
+	if s.ev.carried != 0 {
+		return s.carried(e)
+	}
+	if e.Counted || e.Edited || e.Settled {
+		return "", refuse(CodeInvalid, "an outcome of this run that says what it was in another")
+	}
 	waits := e.Status == StatusWaitingApproval
 	if waits != (e.Candidate != nil) {
 		return "", refuse(CodeInvalid, "a candidate and waiting_approval go together")
@@ -379,7 +406,7 @@ func (s *stepper) returned(e Returned) (Row, error) {
 		}
 		c.Candidate, c.Grants = e.Candidate, nil
 	}
-	if !possible(s.run.Open.Kind, s.run.tool().Risk, e.Outcome) {
+	if !e.Substituted && !possible(s.run.Open.Kind, s.run.tool().Risk, e.Outcome) {
 		return "", refuse(CodeInvalid, "%s cannot return %s (sent: %t)", s.run.Open.Kind, e.Status, e.Sent)
 	}
 	if !e.Arguments.IsZero() {
@@ -390,7 +417,7 @@ func (s *stepper) returned(e Returned) (Row, error) {
 		out = Outcome{Status: StatusRejected, Class: ClassPermissionRefused, Reason: ReasonRefusedBefore}
 		c.Candidate = nil
 	}
-	c.Outcome, c.Settled = &out, false
+	c.Outcome, c.Settled, c.Substituted = &out, false, e.Substituted
 	s.wants = Observe
 	return RowReturned, nil
 }
@@ -536,6 +563,7 @@ const (
 	ReasonExpired       = "expired"        // nobody decided in time
 	ReasonSettled       = "settled"        // evidence or a statement decided
 	ReasonCrashed       = "crashed"        // the process ended while a write was in flight
+	ReasonSubstituted   = "substituted"    // an operator gave it, in a fork
 )
 
 // The reasons of runs that an operator ended. A budget's is "budget:" and its name.

@@ -152,6 +152,11 @@ func situations(t *testing.T) []struct {
 	stepped.outside(agent.StepOnce{})
 	completed := model.clone()
 	completed.node(agent.Turned{Message: ref("answer")})
+	forkedModel := fork(t, model, model.run.Seq)
+	forkedPrepare := fork(t, prepare, prepare.run.Seq)
+	forkedVerify := fork(t, verify, verify.run.Seq)
+	given := forkedPrepare.clone()
+	given.outside(given.substitute())
 	return []struct {
 		name string
 		tr   *trace
@@ -173,6 +178,10 @@ func situations(t *testing.T) []struct {
 		{"needs_verification, Verify open", verify},
 		{"needs_verification, undecided", undecided},
 		{"completed", completed},
+		{"a fork, model", forkedModel},
+		{"a fork, execute, Prepare open", forkedPrepare},
+		{"a fork, execute, Prepare open, result given", given},
+		{"a fork, needs_verification, Verify open", forkedVerify},
 	}
 }
 
@@ -238,6 +247,8 @@ func (tr *trace) sample(k agent.Kind) agent.Event {
 		return outside(agent.StepOnce{})
 	case agent.KindExtend:
 		return outside(agent.Extend{Budget: agent.Budget{Calls: 1}})
+	case agent.KindSubstitute:
+		return outside(tr.substitute())
 	case agent.KindTick:
 		return agent.FromClock(at.Add(24 * time.Hour))
 	}
@@ -264,6 +275,18 @@ func (tr *trace) attest(c grant.Candidate) agent.Attest {
 		return agent.Attest{Signed: "none"}
 	}
 	return enginetest.Statement(tr.run, "bob", string(agent.NotApplied), tr.now)
+}
+
+// substitute is what an operator could give for the open effect.
+func (tr *trace) substitute() agent.Substitute {
+	if tr.run.Open != nil && tr.run.Open.Kind == agent.Ask {
+		turn := proposes(enginetest.ToolRead)
+		turn.Usage = agent.Usage{}
+		return agent.Substitute{Turn: &turn}
+	}
+	return agent.Substitute{Outcome: &agent.Outcome{
+		Status: agent.StatusOK, Class: agent.ClassOK, Reason: agent.ReasonSubstituted, Body: ref("result"),
+	}}
 }
 
 // TestStep_EveryEventInEverySituation is the whole behaviour on one page: what each

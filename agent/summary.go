@@ -12,6 +12,9 @@ func Summarize(run Run, started time.Time) Summary {
 		Unknown: run.State == StateNeedsVerification || run.Reason == ReasonAbandoned,
 		Started: started, Updated: run.Time,
 	}
+	if run.Spec.Fork != nil {
+		s.Parent = run.Spec.Fork.Run
+	}
 	if run.Call != nil {
 		s.Tool = run.Call.Proposal.Tool
 	}

@@ -95,7 +95,7 @@ var table = []Transition{
 	{RowResumed, open, "", byOperator, "What was withheld is released."},
 	{RowStepped, open, "", byOperator, "One withheld effect is released."},
 	{RowExtended, open, "", byOperator, "Budgets were raised."},
-	{RowSubstituted, []State{StateModel, StateExecute}, "", byOperator, "In a fork, an operator replaced a reply or a result."},
+	{RowSubstituted, []State{StateModel, StateExecute}, "", byOperator, "In a fork, an operator gives the reply, or the result of a call that is not sent, that the open effect will have."},
 }
 
 // Table returns the transition table, for pictures, docs and proofs. Callers must
@@ -121,6 +121,7 @@ var becomes = map[Kind][]Row{
 	KindResume:      {RowResumed},
 	KindStepOnce:    {RowStepped},
 	KindExtend:      {RowExtended},
+	KindSubstitute:  {RowSubstituted},
 	KindTick:        {RowExpired, RowBudgetEnded},
 }
 

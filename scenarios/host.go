@@ -12,6 +12,7 @@ import (
 
 	"sallyport/agent"
 	"sallyport/nodes"
+	"sallyport/nodes/llm"
 	"sallyport/scenarios/config"
 	"sallyport/tools"
 	"sallyport/tools/bridge"
@@ -42,6 +43,11 @@ type Host struct {
 	Log zerolog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+
+	// hear, if set, listens to what a model is asked; direct, if set, acts between the
+	// effects of a run.
+	hear   func(nodes.Model) nodes.Model
+	direct func(agent.Nodes) agent.Nodes
 
 	// serverKeys, if set, are what builtin servers are given in place of the approvers'
 	// keys: to see that they refuse.
@@ -196,7 +202,7 @@ func said(d agent.Decision) string {
 		return "edit"
 	case agent.Attest:
 		return "attest"
-	case agent.Cancel, agent.Pause, agent.Resume, agent.StepOnce, agent.Extend:
+	case agent.Cancel, agent.Pause, agent.Resume, agent.StepOnce, agent.Extend, agent.Substitute:
 	}
 	return "operate"
 }
@@ -223,13 +229,20 @@ func (h *Host) nodes(ctx context.Context, run agent.Run) (agent.Nodes, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	return nodes.New(nodes.Config{
+	if h.hear != nil {
+		model = h.hear(model)
+	}
+	made := nodes.New(nodes.Config{
 		Model: model, Bridge: crossing{b}, System: s.System, Window: s.Window, Log: h.Log, Now: h.Now,
 		Derived: func(tool string) bool {
 			c, _ := s.Contract(tool)
 			return c.Result != tools.ResultStatus
 		},
-	}), nil
+	})
+	if h.direct != nil {
+		return h.direct(made), nil
+	}
+	return made, nil
 }
 
 // withOwn adds the Host's own tool to what a run pins, if the setup offers it and there
@@ -267,6 +280,12 @@ func withoutOwn(spec agent.Spec) agent.Spec {
 
 // written is the model that is written down in the setup itself.
 func (s *Setup) written() nodes.Model {
+	switch {
+	case s.Obedient:
+		return llm.Obedient{}
+	case s.Random != nil:
+		return llm.Adversary{Seed: *s.Random}
+	}
 	return &s.Script
 }
 

@@ -159,21 +159,34 @@ func (e *Engine) Start(ctx context.Context, spec agent.Spec, actor string, bodie
 	if actor == "" {
 		actor = e.config.Actor
 	}
-	run, entry, err := agent.Advance(agent.Run{}, agent.Begin(spec, actor, e.config.Now()))
-	if err != nil {
-		return agent.Run{}, fmt.Errorf("start run %q: %w", spec.Run, err)
-	}
 	if err := ctx.Err(); err != nil {
 		return agent.Run{}, err
 	}
-	err = e.writer.do(spec.Run, func(tx *transaction) error { return tx.begin(run, entry, bodies) })
+	var run agent.Run
+	if spec.Fork == nil {
+		run, err = e.begin(spec, actor, bodies)
+	} else {
+		run, err = e.fork(ctx, spec, actor, bodies)
+	}
 	if errors.Is(err, errTaken) {
 		return e.again(ctx, spec)
 	}
 	if err != nil {
-		return agent.Run{}, fmt.Errorf("start run %s: %w", spec.Run, err)
+		return agent.Run{}, fmt.Errorf("start run %q: %w", spec.Run, err)
 	}
 	return run, nil
+}
+
+// begin starts a run that is no fork, or returns errTaken.
+func (e *Engine) begin(spec agent.Spec, actor string, bodies []agent.Body) (agent.Run, error) {
+	run, entry, err := agent.Advance(agent.Run{}, agent.Begin(spec, actor, e.config.Now()))
+	if err != nil {
+		return agent.Run{}, err
+	}
+	return run, e.writer.do(spec.Run, func(tx *transaction) error {
+		_, err := tx.begin([]agent.Commit{{Run: run, Entry: entry, Bodies: bodies}})
+		return err
+	})
 }
 
 // again answers the Start of a run that exists.

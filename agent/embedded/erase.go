@@ -101,7 +101,7 @@ func (e *Engine) erased(ctx context.Context, was loaded, ref agent.BodyRef, acto
 		if err != nil {
 			return agent.Commit{}, err
 		}
-		names, err := bodiesOf(&entry)
+		names, err := entry.Bodies()
 		if err != nil {
 			return agent.Commit{}, err
 		}
@@ -141,41 +141,6 @@ func (t *transaction) erase(r row, sum []byte, c agent.Commit) error {
 	return t.append(r, c)
 }
 
-// bodiesOf are the bodies that an entry names. What a refused delivery names was never
-// stored.
-func bodiesOf(entry *agent.Entry) ([]agent.BodyRef, error) {
-	if entry.Kind != agent.EntryEvent {
-		return nil, nil
-	}
-	payload, err := entry.Payload()
-	if err != nil {
-		return nil, err
-	}
-	switch p := payload.(type) {
-	case agent.Spec:
-		return []agent.BodyRef{p.Task}, nil
-	case agent.Turned:
-		out := []agent.BodyRef{p.Message}
-		for _, call := range p.Calls {
-			out = append(out, call.Body)
-		}
-		return out, nil
-	case agent.TurnRefused:
-		return []agent.BodyRef{p.Message}, nil
-	case agent.Checked:
-		return []agent.BodyRef{p.Arguments}, nil
-	case agent.Returned:
-		return []agent.BodyRef{p.Arguments, p.Body}, nil
-	case agent.Observed:
-		return []agent.BodyRef{p.Message, p.Evidence, p.ReadBack}, nil
-	case agent.Verified:
-		return []agent.BodyRef{p.Evidence}, nil
-	case agent.Edit:
-		return []agent.BodyRef{p.Arguments}, nil
-	}
-	return nil, nil // the others name no content
-}
-
 // erasure returns an ErasedError if the journal says that the body was erased, else the
 // last entry that names the body; 0 if none does.
 func (e *Engine) erasure(ctx context.Context, r row, ref agent.BodyRef) (named int64, err error) {
@@ -200,7 +165,7 @@ func (e *Engine) erasure(ctx context.Context, r row, ref agent.BodyRef) (named i
 		if entry.Kind == agent.EntryErased && entry.Body == ref {
 			return 0, &ErasedError{Run: r.id, Ref: ref, At: entry.Time, By: entry.Actor}
 		}
-		names, err := bodiesOf(&entry)
+		names, err := entry.Bodies()
 		if err != nil {
 			return 0, fmt.Errorf("run %s: %w", r.id, err)
 		}

@@ -19,18 +19,8 @@ func AddMigration(script string) int {
 func (e *Engine) Put(runs [][]agent.Commit) error {
 	return e.writer.do("", func(tx *transaction) error {
 		for _, commits := range runs {
-			first := commits[0]
-			if err := tx.begin(first.Run, first.Entry, first.Bodies); err != nil {
+			if _, err := tx.begin(commits); err != nil {
 				return err
-			}
-			r := row{id: first.Run.ID}
-			if err := tx.scan("SELECT num FROM runs WHERE id = ?", []any{r.id}, &r.num); err != nil {
-				return err
-			}
-			for _, c := range commits[1:] {
-				if err := tx.append(r, c); err != nil {
-					return err
-				}
 			}
 		}
 		return nil

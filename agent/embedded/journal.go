@@ -379,21 +379,30 @@ func (l *log) mark(fresh int64) error {
 	return err
 }
 
-// begin writes the first entry of a run, or returns errTaken.
-func (t *transaction) begin(run agent.Run, entry agent.Entry, bodies []agent.Body) error {
-	n, err := t.exec(`INSERT INTO runs (id, seq, head, fresh, state, reason, ended, ready, held, unknown, tool, started, updated)
-		VALUES (?, 0, x'', 0, '', '', 0, 0, 0, 0, '', ?, 0) ON CONFLICT (id) DO NOTHING`, run.ID, run.Time.UnixMicro())
+// begin writes the first entries of a run, or returns errTaken. The effect that the last
+// of them opens was never started.
+func (t *transaction) begin(commits []agent.Commit) (row, error) {
+	run := commits[0].Run
+	n, err := t.exec(`INSERT INTO runs (id, seq, head, fresh, state, reason, ended, ready, held, unknown, tool, started, updated, parent)
+		VALUES (?, 0, x'', 0, '', '', 0, 0, 0, 0, '', ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
+		run.ID, run.Time.UnixMicro(), agent.Summarize(run, run.Time).Parent)
 	if err != nil {
-		return err
+		return row{}, err
 	}
 	if n == 0 {
-		return errTaken
+		return row{}, errTaken
 	}
-	r := row{id: run.ID, fresh: run.Seq}
+	r := row{id: run.ID}
 	if err := t.scan("SELECT num FROM runs WHERE id = ?", []any{run.ID}, &r.num); err != nil {
-		return err
+		return row{}, err
 	}
-	return t.append(r, agent.Commit{Run: run, Entry: entry, Bodies: bodies})
+	for _, c := range commits {
+		r.fresh = c.Entry.Seq
+		if err := t.append(r, c); err != nil {
+			return row{}, err
+		}
+	}
+	return r, nil
 }
 
 // append writes what a commit says. The row of the run is what a conflict is seen

@@ -19,13 +19,14 @@ type listing struct {
 	tool                        string
 	started, updated            int64 // microseconds
 	deadline                    sql.NullInt64
+	parent                      string
 }
 
 // listingColumns are the columns that listing.columns scans.
-const listingColumns = "seq, state, reason, ended, ready, held, unknown, tool, started, updated, deadline"
+const listingColumns = "seq, state, reason, ended, ready, held, unknown, tool, started, updated, deadline, parent"
 
 func (l *listing) columns() []any {
-	return []any{&l.seq, &l.state, &l.reason, &l.ended, &l.ready, &l.held, &l.unknown, &l.tool, &l.started, &l.updated, &l.deadline}
+	return []any{&l.seq, &l.state, &l.reason, &l.ended, &l.ready, &l.held, &l.unknown, &l.tool, &l.started, &l.updated, &l.deadline, &l.parent}
 }
 
 // tell is what the row of a run must say.
@@ -39,6 +40,7 @@ func listingOf(run agent.Run, started time.Time) listing {
 		seq: s.Seq, state: string(s.State), reason: s.Reason,
 		ended: number(s.State.Final()), ready: number(!run.Rests()), held: number(s.Held), unknown: number(s.Unknown),
 		tool: s.Tool, started: started.UnixMicro(), updated: s.Updated.UnixMicro(), deadline: deadline,
+		parent: s.Parent,
 	}
 }
 
@@ -75,6 +77,7 @@ func (l *listing) summary(id string) agent.Summary {
 	s := agent.Summary{
 		ID: id, State: agent.State(l.state), Reason: l.reason, Seq: l.seq, Held: l.held != 0, Unknown: l.unknown != 0,
 		Tool: l.tool, Started: time.UnixMicro(l.started).UTC(), Updated: time.UnixMicro(l.updated).UTC(),
+		Parent: l.parent,
 	}
 	if l.deadline.Valid {
 		s.Deadline = time.UnixMicro(l.deadline.Int64).UTC()

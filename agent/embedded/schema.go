@@ -65,4 +65,7 @@ var migrations = []string{
 	`CREATE INDEX ready_runs ON runs (num) WHERE ready = 1;
 	CREATE INDEX due_runs ON runs (deadline) WHERE deadline IS NOT NULL;
 	CREATE INDEX newest_runs ON runs (started DESC, id);`,
+
+	// Of which run it is a fork, for lists.
+	`ALTER TABLE runs ADD COLUMN parent TEXT NOT NULL DEFAULT '';`,
 }

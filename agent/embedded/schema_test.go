@@ -45,6 +45,9 @@ func keptRuns(t *testing.T, dir string) {
 			serve(t, e, w, keptScript, id)
 		}
 	}
+	if _, err := e.Start(t.Context(), enginetest.ForkOf(t, e, "completed", 0, "forked"), "tester", nil); err != nil {
+		t.Fatal(err)
+	}
 	r, err := e.find(t.Context(), "waiting")
 	if err != nil {
 		t.Fatal(err)

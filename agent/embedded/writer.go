@@ -61,7 +61,7 @@ type write struct {
 
 // untouched are the errors of a write that has changed nothing: the rest of its
 // transaction goes on.
-var untouched = []error{agent.ErrConflict, errTaken, agent.ErrNoRun}
+var untouched = []error{agent.ErrConflict, errTaken, agent.ErrNoRun, agent.ErrNoBody}
 
 // errTaken says that the run exists already.
 var errTaken = errors.New("the run exists")

@@ -61,17 +61,57 @@ func (m *Memory) Start(_ context.Context, spec agent.Spec, actor string, bodies 
 		}
 		return r.run, nil
 	}
-	run, entry, err := agent.Advance(agent.Run{}, agent.Begin(spec, actor, m.now()))
+	commits, err := m.beginning(spec, actor, bodies)
 	if err != nil {
 		return agent.Run{}, fmt.Errorf("start run %s: %w", spec.Run, err)
 	}
 	r := &record{
 		id: spec.Run, bodies: map[string][]byte{}, verdicts: map[string]agent.Verdict{},
-		wake: make(chan struct{}, 1), started: run.Time,
+		wake: make(chan struct{}, 1), started: commits[0].Run.Time,
 	}
 	m.runs[spec.Run] = r
-	m.append(r, agent.Commit{Run: run, Entry: entry, Bodies: bodies})
-	return run, nil
+	for _, c := range commits {
+		m.append(r, c)
+	}
+	return r.run, nil
+}
+
+// beginning is what a run's journal begins with; the lock is held.
+func (m *Memory) beginning(spec agent.Spec, actor string, bodies []agent.Body) ([]agent.Commit, error) {
+	if spec.Fork == nil {
+		run, entry, err := agent.Advance(agent.Run{}, agent.Begin(spec, actor, m.now()))
+		return []agent.Commit{{Run: run, Entry: entry, Bodies: bodies}}, err
+	}
+	parent, err := m.record(spec.Fork.Run)
+	if err != nil {
+		return nil, err
+	}
+	commits, refs, err := agent.Carry(spec, actor, stored(parent.entries), m.now())
+	if err != nil {
+		return nil, err
+	}
+	commits[0].Bodies = slices.Clone(bodies)
+	for _, ref := range refs {
+		if slices.ContainsFunc(bodies, func(b agent.Body) bool { return b.Ref == ref }) {
+			continue
+		}
+		data, ok := parent.bodies[ref.SHA256]
+		if !ok {
+			return nil, fmt.Errorf("body %s of run %s, which the fork carries: %w", ref, parent.id, agent.ErrNoBody)
+		}
+		commits[0].Bodies = append(commits[0].Bodies, agent.Body{Ref: ref, Data: data})
+	}
+	return commits, nil
+}
+
+func stored(entries []agent.Entry) iter.Seq2[agent.Entry, error] {
+	return func(yield func(agent.Entry, error) bool) {
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
 }
 
 // append takes a commit in; the lock is held.

@@ -44,6 +44,11 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		"UnknownRunsAreNamed":                     noRun,
 		"TheCallBudgetEndsARun":                   budget,
 		"AFailingNodeLeavesTheEffectOpen":         failingNode,
+		"AForkGoesOnWithMoreCalls":                forkAfterBudget,
+		"AForkGoesOnFromEveryEntry":               forkEverywhere,
+		"AForkKeepsWhatNobodyKnows":               forkUnknown,
+		"AForkThatCannotBeIsRefused":              forkWrong,
+		"AnOperatorSubstitutesInAForkOnly":        substitutes,
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t)

@@ -45,7 +45,7 @@ func asksFor(run agent.Run, d agent.Decision) string {
 			tool, _ := run.Spec.Tool(run.Call.Proposal.Tool)
 			return tool.Role
 		}
-	case agent.Refuse, agent.Attest, agent.Cancel, agent.Pause, agent.Resume, agent.StepOnce, agent.Extend:
+	case agent.Refuse, agent.Attest, agent.Cancel, agent.Pause, agent.Resume, agent.StepOnce, agent.Extend, agent.Substitute:
 	}
 	return ""
 }
@@ -66,7 +66,7 @@ func signerOf(run agent.Run, d agent.Decision) (by grant.PublicKey, signed bool)
 		_, by, err = keys.OpenEdit(d.Signed)
 	case agent.Attest:
 		_, by, err = keys.OpenStatement(d.Signed)
-	case agent.Cancel, agent.Pause, agent.Resume, agent.StepOnce, agent.Extend:
+	case agent.Cancel, agent.Pause, agent.Resume, agent.StepOnce, agent.Extend, agent.Substitute:
 		return by, false
 	}
 	return by, err == nil

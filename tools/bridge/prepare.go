@@ -116,6 +116,9 @@ func (p *preparation) checkName() *refusal {
 	if !ok || pin.HostOnly || !contracted {
 		return rejected(ReasonUnknownTool, "")
 	}
+	if c := p.call.Run.Call; c != nil && c.Proposal.Tool == "" { // proposed to a parent that did not have it
+		return rejected(ReasonUnknownTool, "")
+	}
 	p.pin = pin
 	return nil
 }
