@@ -191,3 +191,6 @@ func (a *Assembler) Reply() (nodes.Reply, error) {
 	}
 	return a.profile.complete(&a.turn, a.tools, a.finish)
 }
+
+// Done reports whether the end marker has come.
+func (a *Assembler) Done() bool { return a.done }
