@@ -27,37 +27,46 @@ func TestExpect_ListsWhatIsOtherwise(t *testing.T) {
 		{"nothing is expected", Expect{}, nil},
 		{"all as expected", Expect{
 			State: agent.StateCompleted, Calls: []ExpectCall{{Tool: "docs__save_report", Status: agent.StatusOK, Class: agent.ClassOK}},
-			NotSent: []string{"docs__read_document"},
-			Files:   map[string]File{"reports/a.md": {Contains: Texts{"app"}, Mode: "0600"}, "reports/b.md": {Absent: true}},
+			NotSent: []string{"docs__read_document"}, NoCall: []string{"docs__read_document"}, Only: map[string][]string{"reports": {"a.md"}},
+			Files: map[string]File{"reports/a.md": {TextCheck: TextCheck{Contains: Texts{"app"}}, Mode: "0600", Size: &Range{6, 6}}, "reports/b.md": {Absent: true}},
 		}, nil},
 		{"state", Expect{State: agent.StateFailed}, []string{`state: got "completed", want "failed"`}},
-		{"reason", Expect{Reason: "budget:tokens"}, []string{`reason: got "", want "budget:tokens"`}},
-		{"another call", Expect{Calls: []ExpectCall{{Tool: "x"}}}, []string{`calls: call 1: tool: got "docs__save_report", want "x"`}},
-		{"a call too many", Expect{Calls: []ExpectCall{}}, []string{`calls: call 1, of "docs__save_report" (ok), was not expected`}},
-		{"a call too few", Expect{Calls: []ExpectCall{{Tool: call.Tool}, {Tool: "y"}}}, []string{`calls: call 2, of "y", was not made`}},
-		{"sent", Expect{Calls: []ExpectCall{{Tool: call.Tool, Sent: &sent}}}, []string{"calls: call 1: sent: got true, want false"}},
+		{"reason", Expect{Reason: "budget:tokens"}, []string{`reason: want "budget:tokens"`}},
+		{"another call", Expect{Calls: []ExpectCall{{Tool: "x"}}}, []string{`calls.0.tool: got "docs__save_report", want "x"`}},
+		{"a call too many", Expect{Calls: []ExpectCall{}}, []string{`calls: got "call 1, of \"docs__save_report\" (ok)", want "0 calls"`}},
+		{"a call too few", Expect{Calls: []ExpectCall{{Tool: call.Tool}, {Tool: "y"}}}, []string{`calls.1: got "no such call", want "a call of \"y\""`}},
+		{"sent", Expect{Calls: []ExpectCall{{Tool: call.Tool, Sent: &sent}}}, []string{`calls.0.sent: got "true", want "false"`}},
 		{"class and reason", Expect{Calls: []ExpectCall{{Tool: call.Tool, Class: agent.ClassTimeout, Reason: "timeout"}}}, []string{
-			`calls: call 1: class: got "ok", want "timeout"`, `calls: call 1: reason: got "", want "timeout"`,
+			`calls.0.class: got "ok", want "timeout"`, `calls.0.reason: want "timeout"`,
 		}},
-		{"sent although it must not be", Expect{NotSent: []string{call.Tool}}, []string{`not_sent: call 1 was a request to "docs__save_report"`}},
-		{"a file that is there", Expect{Files: map[string]File{"reports/a.md": {Absent: true}}}, []string{`files: "reports/a.md": it is there, and should not be`}},
-		{"a file that is not", Expect{Files: map[string]File{"reports/b.md": {}}}, []string{`files: "reports/b.md": it is not there`}},
-		{"other content", Expect{Files: map[string]File{"reports/a.md": {Equals: &content, Lacks: Texts{"apples"}}}}, []string{
-			`files: "reports/a.md": it has 6 bytes, sha256 f5903f51e341a783e69ffc2d9b335048716f5f040a782a2764cd4e728b0f74d9; want 5 bytes, sha256 ed086a3a203062f8a0aab95598b961c62dd637bfb15df906830060e1c604bae5`,
-			`files: "reports/a.md": it contains "apples"`,
+		{"sent although it must not be", Expect{NotSent: []string{call.Tool}}, []string{`not_sent.0: got "call 1 was one", want "no request to docs__save_report"`}},
+		{"called although it must not be", Expect{NoCall: []string{call.Tool}}, []string{`no_call.0: got "call 1 was one", want "no call of docs__save_report"`}},
+		{"a file that is there", Expect{Files: map[string]File{"reports/a.md": {Absent: true}}}, []string{`files.reports/a.md.absent: got "it is there", want "no file"`}},
+		{"a file that is not", Expect{Files: map[string]File{"reports/b.md": {}}}, []string{`files.reports/b.md: got "it is not there", want "a file"`}},
+		{"a file too many", Expect{Only: map[string][]string{"reports": {}}}, []string{`only.reports: got "a.md"`}},
+		{"other content", Expect{Files: map[string]File{"reports/a.md": {TextCheck: TextCheck{Equals: &content, Lacks: Texts{"apples"}}, Size: &Range{7, 9}}}}, []string{
+			`files.reports/a.md.equals: got "apples", want "pears"`,
+			`files.reports/a.md.lacks.0: got "apples", want "a text without \"apples\""`,
+			`files.reports/a.md.size: got "6", want "7..9"`,
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := tt.e.compare(outcome{run: agent.Run{State: agent.StateCompleted}, calls: []Call{call}, desk: desk})
+			m := &mismatches{}
+			x := &facts{stage: &Stage{Scenario: &Scenario{}, Desk: desk}, run: agent.Run{State: agent.StateCompleted}, calls: []Call{call}}
+			tt.e.end(m, x)
+			if err := tt.e.compareCalls(m, x); err != nil {
+				t.Fatal(err)
+			}
+			tt.e.files(m, x)
+			var got []string
+			for _, w := range m.list {
+				got = append(got, w.String())
+			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
-	}
-	got := Expect{}.compare(outcome{decided: 1, decisions: 2})
-	if want := []string{"approvals: 1 of 2 decisions were asked for"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"sallyport/agent"
@@ -15,10 +16,14 @@ type PlayOptions struct {
 	// Decide, if not empty, replaces every decision of the scenario. Then the end is
 	// not compared with what the scenario expects of its own decisions.
 	Decide Verb
-	// Keep leaves the folder of the stage.
-	Keep bool
+	// Keep leaves the folder of the stage; KeepFailed does if something was otherwise.
+	Keep, KeepFailed bool
+	// Remove removes the folder although the run rests and could be gone on with.
+	Remove bool
+	// Update rewrites the golden journal that the scenario names, if it is otherwise.
+	Update bool
 	// Began, if set, is told of the run before it is served; what it returns is called
-	// when the serving is over.
+	// when the serving is over. A scenario with faults serves its run elsewhere.
 	Began func(*Stage, agent.Run) (over func(agent.Run))
 	// Present, if set, shows a pending candidate before a decision is given.
 	Present func(context.Context, *Stage, agent.Run) error
@@ -27,18 +32,27 @@ type PlayOptions struct {
 // Result is how a play ended.
 type Result struct {
 	Scenario   string      `json:"scenario"`
+	Case       string      `json:"case,omitempty"`
 	File       string      `json:"file"`
 	Run        string      `json:"run"`
 	State      agent.State `json:"state"`
 	Reason     string      `json:"reason,omitempty"`
 	Held       bool        `json:"-"`
 	Compared   bool        `json:"compared"` // with what the scenario expects
-	Mismatches []string    `json:"mismatches"`
+	Mismatches []Mismatch  `json:"mismatches"`
 	Calls      []Call      `json:"calls"`
+	Tail       []string    `json:"-"`                   // the last entries of the journal, in words
+	Took       Timings     `json:"-"`                   // how long each part was
+	Updated    string      `json:"updated,omitempty"`   // the golden journal that was rewritten
 	Dir        string      `json:"dir,omitempty"`       // of the stage, if it was kept
 	StateDir   string      `json:"state_dir,omitempty"` // likewise
 
 	Last agent.Run `json:"-"`
+}
+
+// Timings are how long the parts of a play took.
+type Timings struct {
+	SetUp, Begin, Serve, Compare, Total time.Duration
 }
 
 // Passed reports whether everything was as expected.
@@ -46,132 +60,209 @@ func (r Result) Passed() bool { return len(r.Mismatches) == 0 }
 
 // Play sets a scenario up with real parts, serves its run, gives its decisions and
 // compares the end with what it expects. The folder is removed unless the run parked
-// or Keep is set. An error means that the play could not be finished; a scenario that
-// does not hold is a Result with mismatches.
+// or the options keep it. An error means that the play could not be finished; a
+// scenario that does not hold is a Result with mismatches. Beside an error the result
+// holds what there was.
 func Play(ctx context.Context, s *Scenario, o PlayOptions) (result Result, err error) {
+	start := time.Now()
 	o.Scripted = o.Decide != VerbWait
 	if o.Name == "" {
 		o.Name = s.Name()
 	}
+	result = Result{Scenario: s.Title, Case: s.Case, File: s.File, Compared: o.Decide == "", Mismatches: []Mismatch{}, Calls: []Call{}}
 	st, err := SetUp(s, o.StageOptions)
 	if err != nil {
-		return Result{}, err
+		return result, err
 	}
-	p := &play{stage: st, options: o}
+	result.Run = st.Run
+	p := newPlay(st, o)
+	p.took.SetUp = time.Since(start)
 	defer func() {
+		result.Took = p.took
+		result.Took.Total = time.Since(start)
 		parked := err == nil && result.State.Open()
 		err = errors.Join(err, st.Close())
-		if o.Keep || parked {
-			result.Run, result.Dir, result.StateDir = st.Run, st.Dir, st.State
+		if o.Keep || parked && !o.Remove || o.KeepFailed && (err != nil || !result.Passed()) {
+			result.Dir, result.StateDir = st.Dir, st.State
 			return
 		}
 		err = errors.Join(err, st.Remove())
 	}()
-	run, err := p.run(ctx)
+	x, err := p.perform(ctx)
 	if err != nil {
-		return Result{}, err
+		result.Tail = p.tail()
+		return result, err
 	}
-	return p.result(ctx, run)
+	err = p.result(ctx, &result, x)
+	return result, err
 }
 
 // play is a scenario under way.
 type play struct {
 	stage   *Stage
 	options PlayOptions
-	given   int  // decisions so far
-	verdict Verb // the last of them, which stands until the candidate has all signatures
+	tape    *tape
+	watch   *watch
+	took    Timings
+	ctx     context.Context // of the whole play, for what is delivered between effects
 }
 
-func (p *play) run(ctx context.Context) (run agent.Run, err error) {
-	run, _, err = p.stage.Begin(ctx)
-	if err != nil {
-		return run, err
+func newPlay(st *Stage, o PlayOptions) *play {
+	p := &play{stage: st, options: o, tape: &tape{}}
+	p.watch = newWatch(p)
+	return p
+}
+
+// perform serves the run, here or, where it has faults, in processes of its own.
+func (p *play) perform(ctx context.Context) (*facts, error) {
+	if len(p.stage.Scenario.Faults) > 0 {
+		return p.elsewhere(ctx)
 	}
+	p.ctx = ctx
+	p.attach()
+	began := time.Now()
+	run, found, err := p.stage.Begin(ctx)
+	p.took.Begin = time.Since(began)
+	if err != nil {
+		if p.stage.Scenario.Expect.Begin == nil || ctx.Err() != nil {
+			return nil, err
+		}
+		return p.facts(agent.Run{}, nil, err)
+	}
+	p.tape.missing = missingOf(found)
+	defer func() { p.took.Serve = time.Since(began) - p.took.Begin }()
+	if run, err = p.served(ctx, run); err != nil {
+		return nil, err
+	}
+	_, entries, err := Load(ctx, p.stage.Host.Engine, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	return p.facts(run, entries, nil)
+}
+
+// attach makes the host tell the play what happens.
+func (p *play) attach() {
+	p.stage.Host.hear = p.tape.hear
+	p.stage.Host.direct = p.watch.direct
+}
+
+// served serves a run that has begun.
+func (p *play) served(ctx context.Context, run agent.Run) (_ agent.Run, err error) {
 	if p.options.Began != nil {
 		over := p.options.Began(p.stage, run)
 		defer func() { over(run) }()
 	}
-	for {
+	run, err = p.serve(ctx)
+	return run, err
+}
+
+// maxRests bounds how often a play goes on with a run that rests.
+const maxRests = 1000
+
+// serve moves the run on until nothing of the scenario moves it any more.
+func (p *play) serve(ctx context.Context) (run agent.Run, err error) {
+	for range maxRests {
 		if err := p.stage.Host.Serve(ctx, p.stage.Run); err != nil {
 			return run, fmt.Errorf("play %q: %w", p.stage.Scenario.File, err)
 		}
-		if run, _, err = Load(ctx, p.stage.Host.Engine, p.stage.Run); err != nil {
+		var entries []agent.Entry
+		if run, entries, err = Load(ctx, p.stage.Host.Engine, p.stage.Run); err != nil {
 			return run, err
 		}
-		if run.State != agent.StateAwaitingApproval {
+		if run.State.Final() {
 			return run, nil
 		}
-		if went, err := p.decide(ctx, run); err != nil || !went {
+		if moved, err := p.rests(ctx, run, entries); err != nil || !moved {
 			return run, err
 		}
 	}
+	return run, fmt.Errorf("play %q: the run has rested %d times and has not ended", p.stage.Scenario.File, maxRests)
 }
 
-// decide gives the next decision; false if there is none and the run parks.
-func (p *play) decide(ctx context.Context, run agent.Run) (bool, error) {
-	if p.options.Present != nil {
-		if err := p.options.Present(ctx, p.stage, run); err != nil {
-			return false, err
-		}
-	}
-	var d agent.Delivery
-	if len(run.Call.Grants) == 0 {
-		p.verdict = p.verb()
-	}
-	switch p.verdict {
-	case VerbApprove:
-		var err error
-		if d, err = Approval(run, p.stage.Keys[len(run.Call.Grants)], time.Now()); err != nil {
-			return false, err
-		}
-	case VerbReject:
-		d = Refusal(run, p.stage.Host.Actor)
-	case VerbWait:
+// rests does what the scenario does where a run rests; false if it does nothing more.
+func (p *play) rests(ctx context.Context, run agent.Run, entries []agent.Entry) (bool, error) {
+	at := restOf(run)
+	if at == "" {
 		return false, nil
 	}
-	v, err := p.stage.Host.Deliver(ctx, run, d)
-	if err == nil && v.Refusal != nil {
-		err = v.Refusal
+	if acted, err := p.watch.reach(ctx, at, run); err != nil || acted {
+		return acted, err
 	}
-	if err != nil {
-		return false, fmt.Errorf("play %q: decision %d: %w", p.stage.Scenario.File, p.given, err)
+	if at != PointWaiting {
+		return false, nil
 	}
-	return true, nil
+	return p.decide(ctx, run, candidates(entries)-1)
 }
 
-// verb is the next decision: a scenario that has no more of them waits.
-func (p *play) verb() Verb {
-	given := p.given
-	p.given++
+// restOf is the point at which a run rests; empty where nothing could be done.
+func restOf(run agent.Run) Point {
 	switch {
-	case p.options.Decide != "":
-		return p.options.Decide
-	case given < len(p.stage.Scenario.Approvals):
-		return p.stage.Scenario.Approvals[given]
+	case run.Held:
+		return PointHeld
+	case run.State == agent.StateAwaitingApproval:
+		return PointWaiting
+	case run.State == agent.StateNeedsVerification:
+		return PointUnknown
 	}
-	return VerbWait
+	return ""
 }
 
-func (p *play) result(ctx context.Context, run agent.Run) (Result, error) {
-	s := p.stage.Scenario
-	r := Result{
-		Scenario: s.Title, File: s.File, Run: run.ID, State: run.State, Reason: run.Reason, Held: run.Held,
-		Compared: p.options.Decide == "", Mismatches: []string{}, Last: run,
+// candidates counts how often a candidate came up.
+func candidates(entries []agent.Entry) int {
+	n := 0
+	for _, e := range entries {
+		if e.Kind == agent.EntryEvent && e.Row == agent.RowApprovalRequired {
+			n++
+		}
 	}
-	run, entries, err := Load(ctx, p.stage.Host.Engine, run.ID)
-	if err != nil {
-		return r, err
-	}
-	if r.Calls, err = Calls(entries); err != nil {
-		return r, err
-	}
-	if r.Compared {
-		r.Mismatches = append(r.Mismatches, s.Expect.compare(outcome{
-			run: run, calls: r.Calls, desk: p.stage.Desk, decided: p.given, decisions: len(s.Approvals),
-		})...)
-	}
-	return r, nil
+	return n
 }
+
+// facts are what the play came to.
+func (p *play) facts(run agent.Run, entries []agent.Entry, refused error) (*facts, error) {
+	calls, err := Calls(entries)
+	if err != nil {
+		return nil, err
+	}
+	x := &facts{
+		stage: p.stage, run: run, entries: entries, calls: calls, refused: refused, update: p.options.Update,
+		missing: p.tape.missing, heard: p.tape.heard, given: p.tape.given, asked: candidates(entries), faults: p.tape.faults,
+	}
+	x.secrets, err = p.secrets(entries)
+	return x, err
+}
+
+// result fills in how the play ended.
+func (p *play) result(ctx context.Context, r *Result, x *facts) error {
+	began := time.Now()
+	r.State, r.Reason, r.Held, r.Last = x.run.State, x.run.Reason, x.run.Held, x.run
+	r.Calls, r.Tail = append(r.Calls, x.calls...), tail(x.entries)
+	x.body = func(ref agent.BodyRef) ([]byte, error) { return p.stage.Host.Engine.Body(ctx, x.run.ID, ref) }
+	if !r.Compared {
+		return nil
+	}
+	found, err := p.stage.Scenario.Expect.compare(ctx, x)
+	r.Mismatches, r.Updated = append(r.Mismatches, found...), x.updated
+	p.took.Compare = time.Since(began)
+	return err
+}
+
+// tail is the end of the journal, as far as it can be read.
+func (p *play) tail() []string {
+	_, entries, _ := Load(context.WithoutCancel(p.context()), p.stage.Host.Engine, p.stage.Run) // what there is
+	return tail(entries)
+}
+
+func (p *play) context() context.Context {
+	if p.ctx == nil {
+		return context.Background()
+	}
+	return p.ctx
+}
+
+// index is a path's step.
+func index(i int) string { return strconv.Itoa(i) }
 
 // Load replays a run's journal and returns its entries too. The run need not have
 // begun in this process.

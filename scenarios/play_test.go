@@ -98,7 +98,7 @@ func TestPlay_ScriptedKeyIsPinnedAsSuch(t *testing.T) {
 
 func TestPlay_ScriptThatDoesNotFitNamesItsLine(t *testing.T) {
 	s := shippedScenario(t, "refused")
-	s.Approvals = []Verb{VerbApprove} // the script expects a refusal
+	s.Approvals = []Deliveries{{List: []Delivery{{Do: VerbApprove}}, plain: true}} // the script expects a refusal
 	_, err := played(t, s, PlayOptions{})
 	if !errors.Is(err, nodes.ErrModelFault) || !strings.Contains(err.Error(), "refused.yaml:15: it expects a message of status \"rejected\"") {
 		t.Errorf("%v", err)

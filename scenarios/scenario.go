@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -14,45 +13,43 @@ import (
 // has a Title; a task file has none, and no Files, Approvals and Expect.
 type Scenario struct {
 	File      string // as it was named
+	Case      string // of its matrix, such as "model=a,policy=b"; empty without one
 	Title     string
 	Task      string
-	Files     map[string]string // of the workspace, by their path in it
-	Approvals []Verb            // in the order in which candidates come up
+	Approvers []Approver           // made for the stage; none lets the stage make who is needed
+	BegunBy   string               // the operator's name; empty is the scenario itself
+	Files     map[string]StageFile // of the stage, by their path in it
+	Approvals []Deliveries         // in the order in which candidates come up
+	Operator  []Action             // what else an operator does
+	Faults    []Fault              // at which the process dies, or its disk is full
+	Clock     []ClockJump
 	Expect    Expect
 	Config    *config.Config
 
-	setup  Setup
-	budget agent.Budget
-	label  string // of the model
-	prices *agent.Prices
+	setup   Setup
+	budget  agent.Budget
+	label   string // of the model
+	prices  *agent.Prices
+	scripts []serverScript
+	file    *config.File // to place what is otherwise than expected
 }
 
-// Verb is a decision that a scenario gives.
-type Verb string
-
-// The verbs. Wait decides nothing: the run parks.
-const (
-	VerbApprove Verb = "approve"
-	VerbReject  Verb = "reject"
-	VerbWait    Verb = "wait"
-)
-
-// UnmarshalText reads one of the verbs.
-func (v *Verb) UnmarshalText(text []byte) error {
-	switch Verb(text) {
-	case VerbApprove, VerbReject, VerbWait:
-		*v = Verb(text)
-		return nil
-	}
-	return fmt.Errorf("%q is no decision: write approve, reject or wait", text)
+// Approver is a person of the stage: a key is made for the name.
+type Approver struct {
+	Name  string
+	Roles []string
 }
 
 // IsScenario reports whether the file is a scenario and not only a task.
 func (s *Scenario) IsScenario() bool { return s.Title != "" }
 
-// Name is the file's name without folder and ending.
+// Name is the file's name without folder and ending, and the case.
 func (s *Scenario) Name() string {
-	return strings.TrimSuffix(filepath.Base(s.File), filepath.Ext(s.File))
+	name := strings.TrimSuffix(filepath.Base(s.File), filepath.Ext(s.File))
+	if s.Case == "" {
+		return name
+	}
+	return name + "[" + s.Case + "]"
 }
 
 // Plan is the run that the file asks for, in the workspace and with the approvers of
@@ -61,17 +58,12 @@ func (s *Scenario) Plan() Plan {
 	return Plan{Task: s.Task, Setup: s.setup, Approvers: s.Config.Keys, Budget: s.budget, Model: s.label, Prices: s.prices, Config: s.Config}
 }
 
-// stagedPlan is Plan with another folder in place of the workspace of every document
-// server.
-func (s *Scenario) stagedPlan(desk string) Plan {
+// stagedPlan is Plan with the servers as they are on a stage.
+func (s *Scenario) stagedPlan(st *Stage) Plan {
 	p := s.Plan()
 	p.Setup.Servers = make([]tools.Server, len(s.setup.Servers))
 	for i, srv := range s.setup.Servers {
-		if srv.Builtin == tools.BuiltinDocs {
-			srv.Root = desk
-			srv.Audience = config.Audience(srv)
-		}
-		p.Setup.Servers[i] = srv
+		p.Setup.Servers[i] = st.server(srv)
 	}
 	return p
 }

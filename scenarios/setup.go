@@ -26,6 +26,10 @@ type Setup struct {
 	Contracts []tools.Contract `json:"contracts"`
 	System    string           `json:"system,omitempty"` // the operator's text for the model
 	Script    llm.Script       `json:"script"`
+	// Obedient and Random stand for models that only scenarios are played by, in place
+	// of the script.
+	Obedient bool   `json:"obedient,omitempty"`
+	Random   *int64 `json:"random,omitempty"`
 	// Endpoint is where the model is asked, in place of the script.
 	Endpoint *config.Endpoint `json:"endpoint,omitempty"`
 	// Replay is a cassette, in place of the script.

@@ -19,7 +19,11 @@ func Demo() (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the demo: %w", err)
 	}
-	f, form, err := parse(name, data)
+	f, err := config.ParseFile(name, data)
+	if err != nil {
+		return nil, fmt.Errorf("load the demo: %w", err)
+	}
+	form, err := decodeForm(f)
 	if err != nil {
 		return nil, fmt.Errorf("load the demo: %w", err)
 	}
@@ -31,5 +35,5 @@ func Demo() (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the demo: %w", err)
 	}
-	return build(name, data, f, form, c, LoadOptions{Getenv: func(string) string { return "" }})
+	return build(name, f, form, c, LoadOptions{Getenv: func(string) string { return "" }})
 }

@@ -36,6 +36,7 @@ type Stage struct {
 	Host     *Host
 
 	scripted bool
+	clock    clock
 	closeLog func() error
 }
 
@@ -130,16 +131,27 @@ func setUp(s *Scenario, o StageOptions) (_ *Stage, err error) {
 	if err := st.makeDesk(); err != nil {
 		return nil, err
 	}
+	if err := st.makeScripts(); err != nil {
+		return nil, err
+	}
 	if err := st.makeKeys(); err != nil {
 		return nil, err
 	}
-	by := cmp.Or(o.Actor, actor)
-	engine, err := embedded.Open(st.State, embedded.Config{Actor: by})
-	if err != nil {
+	if err := st.open(o, nil); err != nil {
 		return nil, err
 	}
-	st.Host = &Host{Engine: engine, StateDir: st.State, Self: o.Self, Actor: by}
 	return st, st.openLog(o.Log)
+}
+
+// open opens the engine, whose process dies where crash says so.
+func (st *Stage) open(o StageOptions, crash func(point string)) error {
+	by := cmp.Or(o.Actor, st.Scenario.BegunBy, actor)
+	engine, err := embedded.Open(st.State, embedded.Config{Actor: by, Now: st.clock.now, Crash: crash})
+	if err != nil {
+		return err
+	}
+	st.Host = &Host{Engine: engine, StateDir: st.State, Self: o.Self, Actor: by, Now: st.clock.now}
+	return nil
 }
 
 // actor names whoever begins a scenario's run. No key can have a name with a space, so
@@ -192,34 +204,16 @@ func (st *Stage) places() error {
 	return nil
 }
 
-// makeDesk makes the workspace and its files.
-func (st *Stage) makeDesk() error {
-	for _, below := range []string{"sources", "reports"} {
-		if err := os.MkdirAll(filepath.Join(st.Desk, below), 0o700); err != nil {
-			return fmt.Errorf("make the workspace: %w", err)
-		}
-	}
-	for name, text := range st.Scenario.Files {
-		if err := os.WriteFile(filepath.Join(st.Desk, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
-			return fmt.Errorf("make the workspace: %w", err)
-		}
-	}
-	return nil
-}
-
-// makeKeys makes the keys of this run: one, or as many as a contract asks for. They go
-// into the state directory, so that another process can go on with the run.
+// makeKeys makes the keys of this run: the scenario's approvers', or one, or as many as
+// a contract asks for. They go into the state directory, so that another process can go
+// on with the run.
 func (st *Stage) makeKeys() error {
-	need := 1
-	for _, c := range st.Scenario.Config.Tools {
-		need = max(need, c.Approvers())
-	}
-	for i := range need {
-		key, err := grant.NewPrivateKey(st.keyName(i), nil)
+	for _, name := range st.keyNames() {
+		key, err := grant.NewPrivateKey(name, nil)
 		if err != nil {
 			return fmt.Errorf("make a key for the run: %w", err)
 		}
-		path := filepath.Join(st.State, keysFolder, st.keyName(i))
+		path := filepath.Join(st.State, keysFolder, name)
 		if err := key.Save(path+".json", nil); err != nil {
 			return fmt.Errorf("make a key for the run: %w", err)
 		}
@@ -230,6 +224,25 @@ func (st *Stage) makeKeys() error {
 		st.Keys = append(st.Keys, key)
 	}
 	return nil
+}
+
+// keyNames are what the keys of the run are called.
+func (st *Stage) keyNames() []string {
+	var names []string
+	for _, a := range st.Scenario.Approvers {
+		names = append(names, a.Name)
+	}
+	if names != nil {
+		return names
+	}
+	need := 1
+	for _, c := range st.Scenario.Config.Tools {
+		need = max(need, c.Approvers())
+	}
+	for i := range need {
+		names = append(names, st.keyName(i))
+	}
+	return names
 }
 
 // keyName is the run's id, with a number for all keys but the first.
@@ -262,10 +275,14 @@ func (st *Stage) openLog(given io.Writer) error {
 
 // Begin discovers the tools and starts the run. It performs nothing.
 func (st *Stage) Begin(ctx context.Context) (agent.Run, bridge.Found, error) {
-	plan := st.Scenario.stagedPlan(st.Desk)
+	plan := st.Scenario.stagedPlan(st)
 	plan.Run = st.Run
-	for _, k := range st.Keys {
-		plan.Approvers = append(plan.Approvers, agent.Approver{Key: k.Public().String(), Scripted: st.scripted, Roles: rolesOf(st.Scenario.Config.Tools)})
+	for i, k := range st.Keys {
+		a := agent.Approver{Key: k.Public().String(), Scripted: st.scripted, Roles: rolesOf(st.Scenario.Config.Tools)}
+		if len(st.Scenario.Approvers) > 0 {
+			a.Roles = st.Scenario.Approvers[i].Roles
+		}
+		plan.Approvers = append(plan.Approvers, a)
 	}
 	return st.Host.Begin(ctx, plan)
 }
@@ -295,8 +312,9 @@ func (st *Stage) Close() error {
 // key that was made for it.
 func (st *Stage) Remove() error {
 	var errs []error
-	for i := range st.Keys {
-		path := filepath.Join(st.State, keysFolder, st.keyName(i))
+	st.unlock()
+	for _, key := range st.Keys {
+		path := filepath.Join(st.State, keysFolder, key.Public().Name)
 		errs = append(errs, removeIfThere(path+".json"), removeIfThere(path+".pub"))
 	}
 	return errors.Join(append(errs, os.RemoveAll(st.Dir))...)

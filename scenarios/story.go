@@ -15,6 +15,8 @@ type Call struct {
 	Sent      bool         `json:"sent"`                // a request left the Host, or may have
 	Request   string       `json:"request,omitempty"`   // the MCP request id
 	Approvers []string     `json:"approvers,omitempty"` // who signed
+
+	arguments agent.BodyRef
 }
 
 // Calls tells the calls of a run from its entries, in order.
@@ -47,7 +49,7 @@ func Calls(entries []agent.Entry) ([]Call, error) {
 func (c *Call) follow(now *agent.Call) {
 	c.Sent = now.Sent
 	if !now.Arguments.IsZero() {
-		c.Arguments = now.Arguments.SHA256
+		c.Arguments, c.arguments = now.Arguments.SHA256, now.Arguments
 	}
 	if len(now.Grants) > 0 {
 		c.Approvers = nil

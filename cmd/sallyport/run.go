@@ -312,7 +312,11 @@ func (a *app) scenarioResult(r scenarios.Result) error {
 		return err
 	}
 	for _, m := range r.Mismatches {
-		if err := a.print("      %s\n", terminal.Line(fmt.Sprintf("%s: %s", r.File, m))); err != nil {
+		at := r.File
+		if m.Line > 0 {
+			at = fmt.Sprintf("%s:%d", m.File, m.Line)
+		}
+		if err := a.print("      %s\n", terminal.Line(fmt.Sprintf("%s: %s", at, m))); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"sallyport/tools/strictjson"
 )
 
 // parameter is how a text refers to a parameter; with two dollars it is meant as it is.
@@ -240,12 +242,68 @@ func (n Node) Scalar() (string, bool) {
 	return "", false
 }
 
+// JSON is the value as JSON: members in the order of the file, numbers with the text that
+// they have there, where JSON can write it.
+func (n Node) JSON() ([]byte, error) {
+	if n.tree == nil {
+		return []byte("null"), nil
+	}
+	return n.tree.appendJSON(nil)
+}
+
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+func (t *tree) appendJSON(out []byte) ([]byte, error) {
+	switch t.kind {
+	case list:
+		out = append(out, '[')
+		for i, item := range t.items {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			var err error
+			if out, err = item.appendJSON(out); err != nil {
+				return nil, err
+			}
+		}
+		return append(out, ']'), nil
+	case mapping:
+		out = append(out, '{')
+		for i, e := range t.entries {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			key, err := strictjson.Encode(e.key)
+			if err != nil {
+				return nil, err
+			}
+			if out, err = e.value.appendJSON(append(append(out, key...), ':')); err != nil {
+				return nil, err
+			}
+		}
+		return append(out, '}'), nil
+	}
+	if (t.kind == whole || t.kind == fraction || t.kind == text && !t.quoted) && jsonNumber.MatchString(t.text) {
+		return append(out, t.text...), nil // the YAML parser takes large numbers and exponents for text
+	}
+	plain, err := strictjson.Encode(t.plain())
+	return append(out, plain...), err
+}
+
 // AST is the value as the YAML parser gave it, for types that read themselves from there.
 func (n Node) AST() ast.Node {
 	if n.tree == nil {
 		return nil
 	}
 	return n.tree.node
+}
+
+// Excerpt is a line of the file that the value stands in, counted from 1.
+func (n Node) Excerpt(line int) string {
+	if n.file == nil {
+		return ""
+	}
+	return n.file.at(Position{line, 1}, "", "").Excerpt
 }
 
 // Problem is a finding at the value's place.
