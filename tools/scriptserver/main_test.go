@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/scenarios/config"
+	"sallyport/tools/bridge"
 	"sallyport/tools/scriptserver"
 )
 
@@ -28,6 +29,7 @@ func TestMain(m *testing.M) {
 		scriptserver.Idle(context.Background(), *life, *stubborn)
 		syscall.Exit(0)
 	}
+	bridge.AdoptOrphans() // as the command does: what servers spawn is in no session of ours
 	os.Exit(m.Run())
 }
 

@@ -642,8 +642,7 @@ func TestFrames_PauseBetween(t *testing.T) {
 	}
 }
 
-func TestSpawn_LeavesAProcess(t *testing.T) {
-	t.Parallel()
+func TestSpawn_LeavesAProcess(t *testing.T) { // not beside a bridge, which would end the process
 	folder := t.TempDir()
 	r := startRaw(t, `
 methods:
@@ -693,8 +692,7 @@ func ignoresTerm(t *testing.T, pid int) bool {
 	return false
 }
 
-func TestSpawn_EndsByItself(t *testing.T) {
-	t.Parallel()
+func TestSpawn_EndsByItself(t *testing.T) { // not beside a bridge, which would end the process
 	folder := t.TempDir()
 	pipe(t, `{methods: {ping: [{spawn: {for: 10ms}}]}}`, folder, pingLine)
 	entries := record(t, folder)
