@@ -77,11 +77,13 @@ func (o *outcome) disbelieve(reason string) {
 	}
 }
 
-// judge validates the stored result of a call that was sent, and has a write that
-// reports success confirmed (SPEC B13). What evidence or persons decided stays.
+// judge validates the stored result of a call that was sent, or that an operator gave,
+// and has a write that reports success confirmed (SPEC B13). What evidence or persons
+// decided stays.
 func (n *Nodes) judge(ctx context.Context, o *outcome, call Call) error {
 	c := o.task.Run.Call
-	if !c.Outcome.Sent || c.Settled || o.open() {
+	given := c.Substituted && !c.Outcome.Body.IsZero()
+	if !c.Outcome.Sent && !given || c.Settled || o.open() {
 		return nil
 	}
 	if err := n.readEvidence(ctx, o); err != nil {
