@@ -165,7 +165,7 @@ func load(file string, o scenarios.LoadOptions) ([]Case, []string, error) {
 	if err != nil || !holds {
 		return nil, nil, err
 	}
-	loaded, err := loadCases(file, o)
+	loaded, err := scenarios.LoadCases(file, o)
 	if placed := new(config.Error); err != nil && !errors.As(err, &placed) {
 		err = fmt.Errorf("load %q: %w", file, err)
 	}

@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
 
 	"sallyport/scenarios"
 )
@@ -48,11 +53,20 @@ func (o order) play(ctx context.Context, self string) Result {
 	if err != nil {
 		return unplayed(err)
 	}
-	if reflect.ValueOf(s.Expect).IsZero() {
+	if assertsNothing(s.Expect) {
 		return Result{Status: StatusFailed, Failures: []Failure{{File: o.File, What: "expect", Message: "the scenario expects nothing, so that it shows nothing: say under `expect` what must hold"}}}
 	}
-	played, err := scenarios.Play(ctx, s, playOptions(o, self))
-	r := Result{Status: StatusPassed, State: string(played.State), Failures: mismatches(played)}
+	golden := o.golden(s)
+	played, err := scenarios.Play(ctx, s, scenarios.PlayOptions{
+		StageOptions: scenarios.StageOptions{Self: self, Dir: o.Dir, Run: o.Run}, Keep: true, Update: o.Update,
+	})
+	r := Result{Status: StatusPassed, State: string(played.State)}
+	for _, m := range played.Mismatches {
+		r.Failures = append(r.Failures, failureOf(m))
+	}
+	if played.Updated != "" {
+		r.Updated = changed(played.Updated, golden)
+	}
 	switch {
 	case err != nil:
 		r.Status = StatusError
@@ -63,9 +77,78 @@ func (o order) play(ctx context.Context, self string) Result {
 	return r
 }
 
+// assertsNothing reports whether an expectation holds whatever happens: it says
+// nothing, or lists nothing where only what is listed is looked at.
+func assertsNothing(e scenarios.Expect) bool {
+	v := reflect.ValueOf(&e).Elem()
+	for _, name := range []string{"NotSent", "NoCall", "Files", "Only", "Events", "NoEvents", "Counts", "Servers", "Quarantined"} {
+		if f := v.FieldByName(name); f.Len() == 0 {
+			f.SetZero()
+		}
+	}
+	return v.IsZero()
+}
+
+// failureOf is a mismatch as a report has it. Texts of several lines are shown as their
+// difference.
+func failureOf(m scenarios.Mismatch) Failure {
+	f := Failure{File: m.File, Line: m.Line, What: m.Path, Want: m.Want, Got: m.Got}
+	if strings.Contains(strings.TrimSuffix(m.Want, "\n"), "\n") && m.Got != "" {
+		f.Diff = difference(m.Want, m.Got)
+	}
+	return f
+}
+
+// maxDiff bounds how many lines of a difference are shown.
+const maxDiff = 60
+
+// difference is the unified difference of two texts without its head.
+func difference(was, is string) string {
+	lines := strings.Split(strings.TrimSuffix(udiff.Unified("was", "is", ended(was), ended(is)), "\n"), "\n")
+	if len(lines) > 2 {
+		lines = lines[2:]
+	}
+	if over := len(lines) - maxDiff; over > 0 {
+		lines = append(lines[:maxDiff], fmt.Sprintf("… and %s", plural(over, "more line")))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ended is a text that ends its last line.
+func ended(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}
+
+// golden is the golden journal of a case as it is before it is rewritten.
+func (o order) golden(s *scenarios.Scenario) string {
+	if !o.Update || s.Expect.Golden == "" {
+		return ""
+	}
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(o.File), s.Expect.Golden))
+	if err != nil {
+		return "" // it is new
+	}
+	return string(data)
+}
+
+// changed says what was changed about a golden journal.
+func changed(file, was string) string {
+	is, err := os.ReadFile(file)
+	if err != nil {
+		return "rewritten: " + file
+	}
+	if was == "" {
+		return fmt.Sprintf("written: %s, %s", file, plural(strings.Count(string(is), "\n"), "line"))
+	}
+	return "rewritten: " + file + "\n" + difference(was, string(is))
+}
+
 // load loads the case again: the child has a memory of its own.
 func (o order) load() (*scenarios.Scenario, error) {
-	cases, err := loadCases(o.File, scenarios.LoadOptions{Config: o.Config})
+	cases, err := scenarios.LoadCases(o.File, scenarios.LoadOptions{Config: o.Config})
 	if err != nil {
 		return nil, err
 	}
@@ -75,10 +158,6 @@ func (o order) load() (*scenarios.Scenario, error) {
 		}
 	}
 	return nil, fmt.Errorf("play %q: the file does not hold that case any more", o.Name)
-}
-
-func playOptions(o order, self string) scenarios.PlayOptions {
-	return scenarios.PlayOptions{StageOptions: scenarios.StageOptions{Self: self, Dir: o.Dir, Run: o.Run}, Keep: true}
 }
 
 // unplayed is the result of a case that could not be played.

@@ -30,7 +30,7 @@ func TestPlay_RealScenarios(t *testing.T) {
 	s := realSuite(t, map[string]string{
 		"good.yaml":    calcScenario,
 		"wrong.yaml":   strings.Replace(calcScenario, "completed", "failed", 1),
-		"nothing.yaml": strings.Replace(calcScenario, "{state: completed}", "{}", 1),
+		"nothing.yaml": strings.Replace(calcScenario, "{state: completed}", "{not_sent: [], files: {}}", 1),
 		"script.yaml":  strings.Replace(calcScenario, "    - say: It is 12.\n", "", 1),
 	})
 	sum, err := s.Run(t.Context())
@@ -68,6 +68,39 @@ func TestPlay_CaseThatIsGone(t *testing.T) {
 	sum, err := s.Run(t.Context())
 	if err != nil || sum.Results[0].Status != StatusError || !strings.Contains(sum.Results[0].Failures[0].Message, "does not hold that case any more") {
 		t.Errorf("%+v, %v", sum, err)
+	}
+}
+
+// What only lists nothing asserts nothing; that there are no calls is an assertion.
+func TestAssertsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		expect  scenarios.Expect
+		nothing bool
+	}{
+		"nothing":         {scenarios.Expect{}, true},
+		"empty lists":     {scenarios.Expect{NotSent: []string{}, Files: map[string]scenarios.File{}, Events: []scenarios.ExpectEvent{}}, true},
+		"a state":         {scenarios.Expect{State: "completed"}, false},
+		"no calls at all": {scenarios.Expect{Calls: []scenarios.ExpectCall{}}, false},
+		"a file":          {scenarios.Expect{Files: map[string]scenarios.File{"reports/a.md": {}}}, false},
+		"not paused":      {scenarios.Expect{Held: new(bool)}, false},
+	} {
+		if got := assertsNothing(c.expect); got != c.nothing {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestFailure_OfSeveralLinesIsADifference(t *testing.T) {
+	f := failureOf(scenarios.Mismatch{Path: "expect.files.a", Want: "one\ntwo\nthree\n", Got: "one\n2\nthree", File: "f.yaml", Line: 3})
+	if f.Diff != "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three" {
+		t.Errorf("%q", f.Diff)
+	}
+	if one := failureOf(scenarios.Mismatch{Path: "expect.state", Want: "a", Got: "b"}); one.Diff != "" {
+		t.Errorf("%+v", one)
+	}
+	long := strings.Repeat("x\n", 200)
+	if shown := strings.Split(difference("y\n", long), "\n"); len(shown) != maxDiff+1 || shown[maxDiff] != "… and 142 more lines" {
+		t.Errorf("%d lines, the last %q", len(shown), shown[len(shown)-1])
 	}
 }
 
