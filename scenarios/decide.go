@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -223,9 +222,8 @@ func other(run agent.Run, key grant.PrivateKey, now time.Time) (agent.Delivery, 
 	altered := run
 	call := *run.Call
 	candidate := *run.Call.Candidate
-	sum := strictjson.Digest([]byte(candidate.Arguments))
-	candidate.Arguments = sum
-	candidate.ID = strictjson.Digest([]byte(hex.EncodeToString([]byte(candidate.ID))))[:len(candidate.ID)]
+	candidate.Arguments = strictjson.Digest([]byte(candidate.Arguments))
+	candidate.ID = grant.CandidateID(candidate.Run, candidate.Call, candidate.Arguments, candidate.Definition)
 	call.Candidate = &candidate
 	altered.Call = &call
 	return Approval(altered, key, now)

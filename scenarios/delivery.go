@@ -206,8 +206,8 @@ func (d Deliveries) step(j int) []string {
 	return []string{fmt.Sprint(j)}
 }
 
-// mistake says what is wrong with the j-th delivery for the i-th candidate.
-func (d Delivery) mistake(i, j int) (message, remedy string) {
+// mistake says what is wrong with a delivery; granted is whether an earlier one approves.
+func (d Delivery) mistake(granted bool) (message, remedy string) {
 	switch {
 	case d.Do == VerbEdit && d.Args == nil:
 		return "an edit without arguments", "add `args: {NAME: VALUE}`, all of them"
@@ -217,7 +217,7 @@ func (d Delivery) mistake(i, j int) (message, remedy string) {
 		return fmt.Sprintf("%s is not done in several ways", d.Do), "remove how, or write do: forge"
 	case d.Do == VerbWait && (d.By != "" || d.Expect != nil):
 		return "to wait delivers nothing", "remove the other keys"
-	case d.Do == VerbReplay && i == 0 && j == 0:
+	case d.Do == VerbReplay && !granted:
 		return "there is no earlier grant", "let an earlier candidate be approved"
 	}
 	return "", ""

@@ -128,7 +128,7 @@ func (x *Texts) UnmarshalConfig(n config.Node) error {
 	return n.Decode((*[]string)(x))
 }
 
-// Range is a number or what lies between two, such as 3, "2..5", "..5" or "2..".
+// Range is a number or what lies between two, such as 3, "2-5", "-5" or "2-".
 type Range struct {
 	Least, Most int64
 }
@@ -136,14 +136,14 @@ type Range struct {
 // maxNumber is the end of an open range.
 const maxNumber = 1<<62 - 1
 
-var rangeText = regexp.MustCompile(`^([0-9]{0,18})\.\.([0-9]{0,18})$`)
+var rangeText = regexp.MustCompile(`^([0-9]{0,18})-([0-9]{0,18})$`)
 
 // UnmarshalConfig reads all forms.
 func (r *Range) UnmarshalConfig(n config.Node) error {
 	if text, ok := n.Text(); ok {
 		m := rangeText.FindStringSubmatch(text)
 		if m == nil {
-			return n.Problem(`write a number, or a range such as "2..5" or "..5"`, "%q is no range", text)
+			return n.Problem(`write a number, or a range such as "2-5", "-5" or "2-"`, "%q is no range", text)
 		}
 		*r = Range{0, maxNumber}
 		if m[1] != "" {
@@ -174,11 +174,11 @@ func (r Range) String() string {
 	case r.Least == r.Most:
 		return strconv.FormatInt(r.Least, 10)
 	case r.Most == maxNumber:
-		return fmt.Sprintf("%d..", r.Least)
+		return fmt.Sprintf("%d-", r.Least)
 	case r.Least == 0:
-		return fmt.Sprintf("..%d", r.Most)
+		return fmt.Sprintf("-%d", r.Most)
 	}
-	return fmt.Sprintf("%d..%d", r.Least, r.Most)
+	return fmt.Sprintf("%d-%d", r.Least, r.Most)
 }
 
 // ExpectCall is what must have become of one call.

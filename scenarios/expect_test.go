@@ -47,7 +47,7 @@ func TestExpect_ListsWhatIsOtherwise(t *testing.T) {
 		{"other content", Expect{Files: map[string]File{"reports/a.md": {TextCheck: TextCheck{Equals: &content, Lacks: Texts{"apples"}}, Size: &Range{7, 9}}}}, []string{
 			`files.reports/a.md.equals: got "apples", want "pears"`,
 			`files.reports/a.md.lacks.0: got "apples", want "a text without \"apples\""`,
-			`files.reports/a.md.size: got "6", want "7..9"`,
+			`files.reports/a.md.size: got "6", want "7-9"`,
 		}},
 	}
 	for _, tt := range tests {

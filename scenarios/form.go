@@ -200,13 +200,15 @@ func (c *formCheck) people() {
 		}
 		c.wrong(remedy, fmt.Sprintf("there is no approver %q", name), path...)
 	}
+	granted := false
 	for i, all := range c.form.Approvals {
 		for j, d := range all.List {
 			at := append([]string{"approvals", fmt.Sprint(i)}, all.step(j)...)
 			known(d.By, append(at, "by")...)
-			if message, remedy := d.mistake(i, j); message != "" {
+			if message, remedy := d.mistake(granted); message != "" {
 				c.wrong(remedy, message, at...)
 			}
+			granted = granted || d.Do == VerbApprove
 		}
 	}
 	for i, a := range c.form.Operator {

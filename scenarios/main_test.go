@@ -7,6 +7,7 @@ import (
 
 	"sallyport/tools/calcserver"
 	"sallyport/tools/docserver"
+	"sallyport/tools/scriptserver"
 )
 
 // The test binary is also the executable that builtin servers are started from, as
@@ -19,11 +20,25 @@ func TestMain(m *testing.M) {
 		switch os.Args[2] {
 		case "docs":
 			os.Exit(docserver.Serve(context.Background(), os.Args[4], os.Stdin, os.Stdout, os.Stderr))
+		case "script":
+			os.Exit(serveScript(os.Args[4], os.Args[6]))
 		case "calc":
 			os.Exit(calcserver.Serve(context.Background(), os.Stdin, os.Stdout, os.Stderr))
 		}
 	}
 	os.Exit(m.Run())
+}
+
+func serveScript(file, folder string) int {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		panic(err)
+	}
+	s, err := scriptserver.Parse(file, data)
+	if err != nil {
+		panic(err)
+	}
+	return scriptserver.Serve(context.Background(), s, scriptserver.Options{Folder: folder}, os.Stdin, os.Stdout, os.Stderr)
 }
 
 func executable(t *testing.T) string {

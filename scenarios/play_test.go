@@ -10,6 +10,7 @@ import (
 
 	"sallyport/agent"
 	"sallyport/nodes"
+	"sallyport/scenarios/config"
 )
 
 func shippedScenario(t *testing.T, name string) *Scenario {
@@ -35,24 +36,40 @@ func played(t *testing.T, s *Scenario, o PlayOptions) (Result, error) {
 }
 
 func TestPlay_ShippedScenariosHold(t *testing.T) {
-	files, err := filepath.Glob("research/*.yaml")
+	files, err := filepath.Glob("*/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		if name == "sallyport" {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is, err := config.HasKey(file, data, "scenario"); err != nil || !is {
+			if err != nil {
+				t.Error(err)
+			}
 			continue
 		}
-		t.Run(name, func(t *testing.T) {
-			r, err := played(t, shippedScenario(t, name), PlayOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !r.Passed() || !r.Compared || r.State != agent.StateCompleted {
-				t.Errorf("%+v", r)
-			}
-		})
+		cases, err := LoadCases(file, LoadOptions{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, s := range cases {
+			t.Run(filepath.Dir(file)+"/"+s.Name(), func(t *testing.T) {
+				r, err := played(t, s, PlayOptions{Remove: true})
+				if err != nil {
+					t.Fatalf("%v\n%s", err, strings.Join(r.Tail, "\n"))
+				}
+				for _, m := range r.Mismatches {
+					t.Errorf("%s:%d: %s", m.File, m.Line, m)
+				}
+				if t.Failed() {
+					t.Log(strings.Join(r.Tail, "\n"))
+				}
+			})
+		}
 	}
 }
 

@@ -1,12 +1,10 @@
 package scenarios
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"sallyport/scenarios/config"
 	"sallyport/tools"
@@ -18,7 +16,7 @@ import (
 type serverForm struct {
 	tools.Server
 	// Script is the whole behaviour of a server that only plays.
-	Script config.Node `yaml:"script"`
+	Script *scriptserver.Script `yaml:"script"`
 }
 
 // serverScript is the behaviour of one server of the scenario.
@@ -36,7 +34,7 @@ func (form *form) inline(f *config.File) (*config.Config, error) {
 	var found []config.Diagnostic
 	for _, s := range form.Servers {
 		srv := s.Server
-		if !s.Script.IsNothing() {
+		if s.Script != nil {
 			if srv.Builtin != "" || len(srv.Command) > 0 {
 				found = append(found, f.Problem("keep one of script, builtin and command", "a server is one thing", "servers", srv.Prefix))
 			}
@@ -54,49 +52,23 @@ func (form *form) inline(f *config.File) (*config.Config, error) {
 // program stands for the executable until the stage knows it.
 const program = "sallyport"
 
-// scriptsOf reads the scripts of the file's servers.
+// scripts reads the scripts of the file's servers.
 func (form *form) scripts(f *config.File) ([]serverScript, error) {
 	var out []serverScript
 	var found []config.Diagnostic
 	for _, s := range form.Servers {
-		if s.Script.IsNothing() {
+		if s.Script == nil {
 			continue
 		}
-		script, problems := readServerScript(s.Script)
-		for _, p := range problems {
-			found = append(found, f.Problem(p.remedy, p.message, append([]string{"servers", s.Prefix, "script"}, p.path...)...))
+		for _, p := range s.Script.Check() {
+			found = append(found, f.Problem("", p.Message, append([]string{"servers", s.Prefix, "script"}, p.Path...)...))
 		}
-		out = append(out, serverScript{s.Prefix, script})
+		out = append(out, serverScript{s.Prefix, *s.Script})
 	}
 	if len(found) > 0 {
 		return nil, &config.Error{Diagnostics: found}
 	}
 	return out, nil
-}
-
-// scriptProblem is a mistake in a script, with its path from the script's root.
-type scriptProblem struct {
-	path            []string
-	message, remedy string
-}
-
-func readServerScript(n config.Node) (scriptserver.Script, []scriptProblem) {
-	data, err := n.JSON()
-	if err != nil {
-		return scriptserver.Script{}, []scriptProblem{{message: err.Error()}}
-	}
-	script, err := scriptserver.Parse(n.File(), data)
-	var parse *scriptserver.ParseError
-	switch {
-	case err == nil:
-		return script, nil
-	case errors.As(err, &parse) && parse.Path != "":
-		message, _, _ := strings.Cut(parse.Err.Error(), "\n")
-		return script, []scriptProblem{{path: strings.Split(parse.Path, "."), message: message}}
-	case errors.As(err, &parse):
-		return script, []scriptProblem{{message: parse.Err.Error()}}
-	}
-	return script, []scriptProblem{{message: err.Error()}}
 }
 
 // The folder of a stage in which scripted servers act.
@@ -124,7 +96,7 @@ func (st *Stage) makeScripts() error {
 
 const scriptFile = "script.json"
 
-// staged completes a server for the stage: the workspace is the stage's, and what is
+// server completes a server for the stage: the workspace is the stage's, and what is
 // scripted is started from our own executable.
 func (st *Stage) server(srv tools.Server) tools.Server {
 	if srv.Builtin == tools.BuiltinDocs {
@@ -132,7 +104,7 @@ func (st *Stage) server(srv tools.Server) tools.Server {
 	}
 	if slices.ContainsFunc(st.Scenario.scripts, func(s serverScript) bool { return s.prefix == srv.Prefix }) {
 		dir := st.played(srv.Prefix)
-		srv.Command = []string{st.Host.Self, "mcp", "script", "--config", filepath.Join(dir, scriptFile)}
+		srv.Command = []string{st.Host.Self, "mcp", "script", "--config", filepath.Join(dir, scriptFile), "--folder", dir}
 		srv.Dir = dir
 	}
 	if srv.Builtin == tools.BuiltinDocs || len(srv.Command) > 0 {
