@@ -1,5 +1,7 @@
 package agent
 
+import "time"
+
 // Forge gives an event an origin that no door would give it.
 func Forge(ev Event, o Origin) Event {
 	ev.origin = o
@@ -14,3 +16,6 @@ func Said(e Entry) Event {
 	}
 	return ev
 }
+
+// FromParent is the door of what a fork carries.
+func FromParent(e Effect, r Result, seq int64, at time.Time) Event { return fromParent(e, r, seq, at) }
