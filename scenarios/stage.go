@@ -18,6 +18,8 @@ import (
 
 	"sallyport/agent"
 	"sallyport/agent/embedded"
+	"sallyport/nodes"
+	"sallyport/scenarios/config"
 	"sallyport/tools"
 	"sallyport/tools/bridge"
 	"sallyport/tools/grant"
@@ -59,6 +61,9 @@ type StageOptions struct {
 	Actor string
 	// Log takes the JSON log; nil is a file in the state directory.
 	Log io.Writer
+	// Endpoint and Record are those of the [Host].
+	Endpoint func(config.Endpoint) (nodes.Model, error)
+	Record   func(agent.Run, nodes.Model) nodes.Model
 }
 
 // The folders of a stage.
@@ -150,7 +155,7 @@ func (st *Stage) open(o StageOptions, crash func(point string)) error {
 	if err != nil {
 		return err
 	}
-	st.Host = &Host{Engine: engine, StateDir: st.State, Self: o.Self, Actor: by, Now: st.clock.now}
+	st.Host = &Host{Engine: engine, StateDir: st.State, Self: o.Self, Actor: by, Endpoint: o.Endpoint, Record: o.Record, Now: st.clock.now}
 	return nil
 }
 

@@ -23,6 +23,7 @@ type app struct {
 	configFile string // --config
 	logFile    string // --log-file
 	noInput    bool   // --no-input
+	streams    bool   // --stream
 	output     format // -o
 
 	configured *string // the state directory that configuration names, once known

@@ -229,6 +229,9 @@ func (d *desk) interrupted(run agent.Run, err error) error {
 		// The run keeps the script that it was begun with: to resume it fails again.
 		code, err = exitUsage, fmt.Errorf("%s: %w; run %s stays open", scriptFault, script, d.run)
 		next = "mend the script and begin a new run; end this one with: " + d.command("cancel", d.run)
+	case replayErr(err, "") != nil:
+		code, err = exitUsage, fmt.Errorf("%w; run %s stays open", replayErr(err, ""), d.run)
+		next = "play it with what it was recorded with, or record it anew; end this run with: " + d.command("cancel", d.run)
 	case errors.Is(err, agent.ErrServed):
 		code, next = exitDenied, "watch it with: "+d.command("journal", d.run, "--follow")
 	case errors.As(err, &store) && code == exitFailed:

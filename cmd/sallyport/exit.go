@@ -36,7 +36,7 @@ var exits = []struct {
 	{exitFailed, "the run has failed or was cancelled, the scenario or acceptance did not hold, or the state cannot be written"},
 	{exitUsage, "usage or configuration, a script that does not fit its run included; files are named as file:line:col"},
 	{exitDenied, "denied: the decision came late, is not allowed, or is about something else; or another process serves the run"},
-	{exitNoKey, "no usable key: none is there, its file or passphrase is wrong, the run does not know it, or too few may approve"},
+	{exitNoKey, "no usable key, of an approver or of the model's endpoint: none is there, its file or passphrase is wrong, the run does not know it, or too few may approve"},
 	{exitParked, "an approval is needed and there is nobody to ask; the run waits, or is paused"},
 	{exitUnknown, "the outcome of a write is unknown; a person must find out"},
 	{exitUnreachable, "the model or a required tool server cannot be reached"},
@@ -81,6 +81,7 @@ var classes = []struct {
 	{agent.ErrNoRun, exitUsage, "list what is there with: sallyport runs (and --state DIR, if the run is kept elsewhere)"},
 	{agent.ErrServed, exitDenied, "another process is serving the run; watch it with: sallyport journal RUN --follow"},
 	{agent.ErrExists, exitUsage, "choose another run id with --id"},
+	{config.ErrNoKey, exitNoKey, "set the variable, or name another under `endpoints` in your own configuration"},
 	{grant.ErrPassphrase, exitNoKey, "try again on a terminal, where the passphrase is asked for"},
 	{grant.ErrKeyFile, exitNoKey, "a private key must be a file of your own with mode 0600"},
 }
@@ -96,6 +97,9 @@ func codeOf(err error) (exit, string) {
 	}
 	if placed := new(config.Error); errors.As(err, &placed) {
 		return exitUsage, ""
+	}
+	if refused := new(config.Refused); errors.As(err, &refused) {
+		return exitUsage, "" // it says itself what to do
 	}
 	for _, c := range classes {
 		if errors.Is(err, c.is) {

@@ -5,9 +5,10 @@ import (
 	"sallyport/scenarios/config"
 )
 
-// loadFile loads a task or scenario file with the configuration that goes with it.
-func (a *app) loadFile(path string) (*scenarios.Scenario, error) {
-	s, err := scenarios.LoadFile(path, scenarios.LoadOptions{Config: a.configFile})
+// loadFile loads a task or scenario file with the configuration that goes with it, and
+// with a model of another name if one is given.
+func (a *app) loadFile(path, model string) (*scenarios.Scenario, error) {
+	s, err := scenarios.LoadFile(path, scenarios.LoadOptions{Config: a.configFile, Model: model})
 	if err != nil {
 		return nil, usage("", "%w", err)
 	}

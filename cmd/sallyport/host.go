@@ -27,7 +27,7 @@ func (a *app) hostOn(e agent.Engine, dir, run, operator string) (host *scenarios
 		return nil, nil, err
 	}
 	return &scenarios.Host{
-		Engine: e, StateDir: dir, Self: self, Actor: operator,
+		Engine: e, StateDir: dir, Self: self, Actor: operator, Endpoint: a.endpoint,
 		Log: zerolog.New(out).With().Timestamp().Logger(),
 	}, done, nil
 }

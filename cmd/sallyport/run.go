@@ -44,6 +44,7 @@ type runFlags struct {
 	decide decide
 	id, as string
 	keep   string
+	modelFlags
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -63,6 +64,8 @@ temporary folder and compared with what it expects.`,
 	c.Flags().StringVar(&f.id, "id", "", "`RUN` id: 1 to 64 of a-z, 0-9 and -; beginning an id twice is once")
 	c.Flags().StringVar(&f.as, "as", "", "sign with the key called `NAME`")
 	c.Flags().StringVar(&f.keep, "keep", "", "play the scenario in `DIR` and keep it")
+	c.Flags().StringVar(&f.model, "model", "", "ask an endpoint for the model `NAME`, whatever the files say")
+	a.asked(c, &f.modelFlags)
 	return c
 }
 
@@ -70,7 +73,7 @@ func (a *app) run(ctx context.Context, path string, f runFlags) error {
 	if path == "" {
 		return usage("name a task or scenario file", "run: the name of the file is empty")
 	}
-	s, err := a.loadFile(path)
+	s, err := a.loadFile(path, f.model)
 	if err != nil {
 		return err
 	}
@@ -115,17 +118,22 @@ func (a *app) runTask(ctx context.Context, s *scenarios.Scenario, f runFlags) er
 			return err
 		}
 		defer done()
-		run, found, err := host.Begin(ctx, plan)
-		if err != nil {
-			return beginErr(ctx, err)
-		}
-		a.tellFound(run, found)
-		d := &desk{
-			app: a, host: host, run: run.ID, signer: signer{a, f.as, dir}, more: a.stateFlag(dir),
-			ask: a.asks() && f.decide == "",
-		}
-		return d.goOn(ctx)
+		return recording(host, f.record, false, func() error { return a.begin(ctx, host, plan, f, dir) })
 	})
+}
+
+// begin begins a task's run, and attends to it.
+func (a *app) begin(ctx context.Context, host *scenarios.Host, plan scenarios.Plan, f runFlags, dir string) error {
+	run, found, err := host.Begin(ctx, plan)
+	if err != nil {
+		return beginErr(ctx, err)
+	}
+	a.tellFound(run, found)
+	d := &desk{
+		app: a, host: host, run: run.ID, signer: signer{a, f.as, dir}, more: a.stateFlag(dir),
+		ask: a.asks() && f.decide == "",
+	}
+	return d.goOn(ctx)
 }
 
 // beginErr gives the errors of a beginning their exit codes.
@@ -200,12 +208,17 @@ func (a *app) result(ctx context.Context, e agent.Engine, run agent.Run) error {
 }
 
 // play plays a scenario and reports.
-func (a *app) play(ctx context.Context, s *scenarios.Scenario, f runFlags) error {
+func (a *app) play(ctx context.Context, s *scenarios.Scenario, f runFlags) (err error) {
 	o, done, err := a.playOptions(f)
 	if err != nil {
 		return err
 	}
 	defer done()
+	var end func() error
+	if o.Record, end, err = recorder(f.record, false); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	r, err := scenarios.Play(ctx, s, o)
 	if err != nil {
 		return a.unplayed(ctx, r, playErr(ctx, err))
@@ -242,6 +255,8 @@ func playErr(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &script):
 		return usage("mend the script", "%s: %w", scriptFault, script)
+	case replayErr(err, "") != nil:
+		return replayErr(err, "play it with what it was recorded with, or record it anew with --record")
 	case errors.Is(err, scenarios.ErrNotEmpty):
 		return usage("choose a folder that is not there yet", "%w", err)
 	case errors.As(err, &place):
@@ -277,7 +292,7 @@ func (a *app) playOptions(f runFlags) (o scenarios.PlayOptions, done func(), err
 		return o, nil, err
 	}
 	return scenarios.PlayOptions{
-		StageOptions: scenarios.StageOptions{Self: self, Dir: f.keep, State: state, Run: f.id, Log: log},
+		StageOptions: scenarios.StageOptions{Self: self, Dir: f.keep, State: state, Run: f.id, Log: log, Endpoint: a.endpoint},
 		Decide:       scenarios.Verb(f.decide), Keep: f.keep != "",
 		Began: func(st *scenarios.Stage, run agent.Run) func(agent.Run) {
 			if f.keep == "" {

@@ -15,16 +15,18 @@ import (
 
 func (a *app) resumeCommand() *cobra.Command {
 	var as string
+	var f modelFlags
 	c := &cobra.Command{
 		Use: "resume RUN", Short: "Go on with a run that was parked, paused, interrupted, or left by a crash", Args: oneRun,
 		ValidArgsFunction: a.completeRuns(agent.Filter{Open: true}),
-		RunE:              func(c *cobra.Command, args []string) error { return a.resume(c.Context(), args[0], as) },
+		RunE:              func(c *cobra.Command, args []string) error { return a.resume(c.Context(), args[0], as, f.record) },
 	}
 	c.Flags().StringVar(&as, "as", "", "sign with the key called `NAME` if a candidate is asked about")
+	a.asked(c, &f)
 	return c
 }
 
-func (a *app) resume(ctx context.Context, id, as string) error {
+func (a *app) resume(ctx context.Context, id, as, record string) error {
 	return a.atDesk(id, as, func(d *desk) error {
 		run, _, err := scenarios.Load(ctx, d.host.Engine, id)
 		if err != nil {
@@ -41,7 +43,7 @@ func (a *app) resume(ctx context.Context, id, as string) error {
 			}
 		}
 		d.alone = true
-		return d.goOn(ctx)
+		return recording(d.host, record, true, func() error { return d.goOn(ctx) })
 	})
 }
 

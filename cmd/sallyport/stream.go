@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"sallyport/cmd/sallyport/terminal"
 )
 
 // stream is stdout or stderr as commands write to it. That nobody reads it any more,
@@ -13,10 +16,38 @@ import (
 type stream struct {
 	file *os.File
 	gone atomic.Bool // nobody reads it
+
+	mu   sync.Mutex
+	live *terminal.Live // what comes piece by piece; nil if nothing does
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. A line that comes piece by piece is ended first.
 func (s *stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live != nil {
+		s.live.End()
+	}
+	return s.write(p)
+}
+
+// piece writes a piece of what somebody else says.
+func (s *stream) piece(label, text string, width int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil {
+		s.live = terminal.NewLive(writerFunc(s.write), label, width)
+	}
+	s.live.Text(text)
+}
+
+// writerFunc is a function as an [io.Writer].
+type writerFunc func([]byte) (int, error)
+
+// Write implements io.Writer.
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func (s *stream) write(p []byte) (int, error) {
 	n, err := s.file.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
 		s.gone.Store(true)

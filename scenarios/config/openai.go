@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sallyport/agent"
+	"sallyport/nodes/llm/chat"
 	"sallyport/tools"
 )
 
@@ -114,8 +115,8 @@ func (o *OpenAI) problems(own bool) []tools.Problem {
 			wrong("base_url", "%v", err)
 		}
 	}
-	if o.Profile != "" && !slices.Contains(profiles(), o.Profile) {
-		wrong("profile", "there is no profile %q: profiles are %s", o.Profile, strings.Join(profiles(), ", "))
+	if o.Profile != "" && !slices.Contains(chat.Profiles(), o.Profile) {
+		wrong("profile", "there is no profile %q: profiles are %s", o.Profile, strings.Join(chat.Profiles(), ", "))
 	}
 	if o.APIVersion != "" && !apiVersion.MatchString(o.APIVersion) {
 		wrong("api_version", "%q is no version of an API: write one such as 2025-04-01-preview", o.APIVersion)
@@ -167,9 +168,4 @@ func badName(name string) string {
 		return "the name of a model holds no blanks, and nothing that cannot be seen"
 	}
 	return ""
-}
-
-// profiles are the names of what is known of providers.
-func profiles() []string {
-	return []string{"openai", "azure", "ollama", "vllm", "llamacpp", "deepseek", "lmstudio"}
 }

@@ -48,7 +48,7 @@ func escape(text string, layout bool) (string, int) {
 		case layout && (r == '\n' || r == '\t'):
 			b.WriteRune(r)
 		case marks > maxMarks || !Visible(r):
-			fmt.Fprintf(&b, "⟦U+%04X⟧", r)
+			b.WriteString(hidden(r))
 			escaped++
 		default:
 			b.WriteString(text[i : i+size])
@@ -57,6 +57,9 @@ func escape(text string, layout bool) (string, int) {
 	}
 	return b.String(), escaped
 }
+
+// hidden is a character that is not shown.
+func hidden(r rune) string { return fmt.Sprintf("⟦U+%04X⟧", r) }
 
 // Visible reports whether a character may be shown as it is.
 func Visible(r rune) bool {
