@@ -63,7 +63,7 @@ func (s *Scenario) stagedPlan(st *Stage) Plan {
 	p := s.Plan()
 	p.Setup.Servers = make([]tools.Server, len(s.setup.Servers))
 	for i, srv := range s.setup.Servers {
-		p.Setup.Servers[i] = st.server(srv)
+		p.Setup.Servers[i] = config.Placed(st.server(srv), st.Desk)
 	}
 	return p
 }

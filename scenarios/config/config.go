@@ -175,12 +175,17 @@ func parse(name, abs string, data []byte, user *User, keys bool) (*Config, error
 			"name keys of yours (`sallyport keys list`), or remove the key to let all of them"})
 	}
 	if keys {
-		problems = append(problems, c.narrow(user)...)
+		problems = append(append(problems, c.narrow(user)...), c.unplaced()...)
 	}
 	if err := f.Problems(problems); err != nil {
 		return nil, err
 	}
 	c.complete(user)
+	for i := range c.Servers {
+		if keys { // a scenario has a folder of its own
+			c.Servers[i] = Placed(c.Servers[i], c.Workspace.Root)
+		}
+	}
 	c.Warnings = f.place(tools.Warnings(c.Tools))
 	c.Tools = tools.Resolve(c.Tools)
 	return c, nil
