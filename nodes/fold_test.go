@@ -259,7 +259,7 @@ func TestContext_SmallDataStays(t *testing.T) {
 func TestContext_MoreThanTheWindowIsFull(t *testing.T) {
 	l := begun(strings.Repeat("task ", 500))
 	l.turn(strings.Repeat("words ", 500), 3000)
-	for least := int64(9000); ; least-- {
+	for least := int64(9000); least > 0; least-- {
 		_, err := l.context(len(l.entries), nodes.Window{Bytes: least})
 		if err == nil {
 			continue
@@ -273,6 +273,7 @@ func TestContext_MoreThanTheWindowIsFull(t *testing.T) {
 		}
 		return
 	}
+	t.Error("it is never full")
 }
 
 // A run that has outgrown its window ends, with the reason.
@@ -311,6 +312,10 @@ func TestContext_ThePrefixIsStable(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		l := aTale(rt)
 		w := nodes.Window{Bytes: int64(rapid.IntRange(6000, 40000).Draw(rt, "window"))}
+		all, err := l.context(len(l.entries), nodes.Window{Bytes: nodes.MaxWindow})
+		if err != nil {
+			rt.Fatal(err)
+		}
 		var was []nodes.Message
 		added, settled := int64(0), false // since data last went; and whether half was reached then
 		for n := 1; n <= len(l.entries); n++ {
@@ -326,7 +331,7 @@ func TestContext_ThePrefixIsStable(t *testing.T) {
 				rt.Fatalf("entry %d: %d bytes are asked with, the window is %d", n, sizeOf(now), w.Bytes)
 			}
 			for i := len(was); i < len(now); i++ {
-				added += sizeOf(now[i : i+1])
+				added += sizeOf(all[i : i+1])
 			}
 			shrank := false
 			for i := range was {
