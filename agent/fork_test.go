@@ -485,13 +485,14 @@ func TestStep_RefusesWhatNoParentSaid(t *testing.T) {
 		seq  int64
 		code string
 	}{
-		"in a run that is no fork":   {mine, ok, 2, agent.CodeInvalid},
-		"from behind the fork point": {f, ok, 3, agent.CodeInvalid},
-		"from before the last":       {g, ok, 2, agent.CodeInvalid},
-		"from no entry":              {g, ok, -1, agent.CodeInvalid},
-		"after the fork went on":     {gone, ok, 5, agent.CodeInvalid},
-		"an intent":                  {g, g.checked(), 4, agent.CodeInvalid},
-		"a wait for approval":        {g, enginetest.Waiting(g.task(), arguments), 4, agent.CodeInvalid},
+		"at the start of a run that is no fork": {begin(t, enginetest.Spec("r")), proposes(enginetest.ToolRead), 2, agent.CodeInvalid},
+		"in a run that is no fork":              {mine, ok, 2, agent.CodeInvalid},
+		"from behind the fork point":            {f, ok, 3, agent.CodeInvalid},
+		"from before the last":                  {g, ok, 2, agent.CodeInvalid},
+		"from no entry":                         {g, ok, -1, agent.CodeInvalid},
+		"after the fork went on":                {gone, ok, 5, agent.CodeInvalid},
+		"an intent":                             {g, g.checked(), 4, agent.CodeInvalid},
+		"a wait for approval":                   {g, enginetest.Waiting(g.task(), arguments), 4, agent.CodeInvalid},
 		"the end of the budget": {g, with(func(r *agent.Returned) {
 			r.Status, r.Class, r.Sent, r.Counted = agent.StatusRejected, agent.ClassBudget, false, false
 		}), 4, agent.CodeInvalid},
