@@ -254,12 +254,12 @@ func (s Setup) withOwn(found bridge.Found) (bridge.Found, error) {
 	own := nodes.OwnTool()
 	found.Tools = append(slices.Clip(found.Tools), own.Tool)
 	found.Definitions = append(slices.Clip(found.Definitions), own.Definition)
-	found.Exposed = append(slices.Clip(found.Exposed), tools.ModelTool{
-		Name: own.Model.Name, Description: own.Model.Description, Parameters: own.Model.Parameters,
-	})
-	if problems := tools.CheckExposed(found.Exposed); len(problems) > 0 {
+	model := tools.ModelTool{Name: own.Model.Name, Description: own.Model.Description, Parameters: own.Model.Parameters}
+	// The others have to differ from it: the problem is named at theirs.
+	if problems := tools.CheckExposed(append([]tools.ModelTool{model}, found.Exposed...)); len(problems) > 0 {
 		return found, &Clash{problems}
 	}
+	found.Exposed = append(slices.Clip(found.Exposed), model)
 	return found, nil
 }
 
