@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -49,13 +50,15 @@ DIR takes record.jsonl, where every message is noted as it came, and files/, whe
 	}
 	script.Flags().StringVar(&file, "config", "", "the description, a YAML or JSON `FILE`")
 	script.Flags().StringVar(&folder, "folder", "", "a `DIR` for the record of what was received and the files that are written")
-	_ = script.MarkFlagRequired("config") // it is a flag of this command
 	return script
 }
 
 // readScript reads a description: JSON as the Host writes it, or YAML as people do.
 func readScript(file string) (scriptserver.Script, error) {
 	var s scriptserver.Script
+	if file == "" {
+		return s, errors.New("no description was given: name its file with --config FILE")
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return s, err

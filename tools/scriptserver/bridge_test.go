@@ -318,11 +318,18 @@ func TestBridge_JudgesWhatAServerAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := meet(t, replying(tc.reply), tc.limit).begin()
+			stand := func() *meeting { // only the calls are waited for
+				m := meet(t, replying(tc.reply), patient)
+				for i := range 2 {
+					m.cfg.Contracts[i].Timeout = tools.Duration(tc.limit)
+				}
+				return m.begin()
+			}
+			r := stand()
 			if out := r.read(); out.Status != tc.read || out.Reason != tc.reason {
 				t.Errorf("a read is %s/%s, want %s/%s", out.Status, out.Reason, tc.read, tc.reason)
 			}
-			w := meet(t, replying(tc.reply), tc.limit).begin() // another server: the first may have ended
+			w := stand() // another server: the first may have ended
 			if out, _ := w.write(); out.Status != tc.write || out.Reason != tc.reason {
 				t.Errorf("a write is %s/%s, want %s/%s", out.Status, out.Reason, tc.write, tc.reason)
 			}

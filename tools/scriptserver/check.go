@@ -13,7 +13,7 @@ import (
 const (
 	maxWait   = 10 * time.Minute // a delay, a pause, or the life of a spawned process
 	maxTimes  = 1_000_000_000    // of a frame: its bytes too
-	maxCount  = 10_000           // tools made of one
+	maxCount  = 10_000           // tools made of one, or on a page
 	maxCopies = 10_000           // of an answer
 	maxExit   = 255
 )
@@ -40,8 +40,8 @@ func (s Script) Check() []Problem {
 	for i, t := range s.Tools {
 		c.below(func() { c.tool(t) }, "tools", strconv.Itoa(i))
 	}
-	if p := s.Pages; p != nil && p.Size < 0 {
-		c.at("a page has one tool or more; leave it out for one page", "pages", "size")
+	if s.Pages != nil {
+		c.within(s.Pages.Size, maxCount, "pages", "size")
 	}
 	for _, method := range slices.Sorted(maps.Keys(s.Methods)) {
 		c.below(func() { c.replies(s.Methods[method]) }, "methods", method)
@@ -50,9 +50,6 @@ func (s Script) Check() []Problem {
 		c.below(func() {
 			c.when(start.When)
 			c.acts(start.Acts)
-			if len(start.After) > 0 {
-				c.at("nothing is answered at a start: write it to `before`", "after")
-			}
 		}, "starts", strconv.Itoa(i))
 	}
 	return c.found
@@ -185,6 +182,7 @@ func (c *checker) reply(r Reply) {
 	c.when(r.When)
 	c.within(r.Times, maxTimes, "times")
 	c.acts(r.Acts)
+	c.frames(r.After, "after")
 	c.answer(r)
 	c.within(r.Copies, maxCopies, "copies")
 	c.within(r.Hold, maxCopies, "hold")
@@ -244,7 +242,6 @@ func (c *checker) acts(a Acts) {
 	}
 	c.frames(a.Stderr, "stderr")
 	c.frames(a.Before, "before")
-	c.frames(a.After, "after")
 	if a.Exit != nil && (*a.Exit < 0 || *a.Exit > maxExit) {
 		c.at(fmt.Sprintf("an exit code is between 0 and %d", maxExit), "exit")
 	}

@@ -12,6 +12,7 @@ type job struct {
 	acts   Acts
 	answer func() ([]byte, error) // its line, made when it is due; nil is none
 	frames []Frame                // in place of it
+	after  []Frame
 	copies int
 	hold   int
 }
@@ -56,7 +57,7 @@ func (s *server) say(ctx context.Context, j job) {
 		s.frames(ctx, j, j.frames)
 		s.respond(j)
 	}
-	s.frames(ctx, j, j.acts.After)
+	s.frames(ctx, j, j.after)
 	if j.acts.CloseStdout {
 		_ = s.out.to.Close() // the reader sees the end
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sallyport/scenarios/config"
+	"sallyport/tools"
 	"sallyport/tools/bridge"
 	"sallyport/tools/scriptserver"
 )
@@ -129,4 +130,13 @@ func gone(pid int, within time.Duration) bool {
 func sum(text string) string {
 	digest := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(digest[:])
+}
+
+// problems are those of a description as other packages know them.
+func problems(s scriptserver.Script) []tools.Problem {
+	var all []tools.Problem
+	for _, p := range s.Check() {
+		all = append(all, tools.Problem(p))
+	}
+	return all
 }

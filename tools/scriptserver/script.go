@@ -83,7 +83,7 @@ type Tool struct {
 	// Result is "status" for a tool that answers {status, message, data}: it declares that schema.
 	Result string `yaml:"result" json:"result,omitzero"`
 	// Count makes that many tools of one.
-	Count int `yaml:"count" json:"count,omitzero"`
+	Count int `yaml:"count" json:"count,omitzero" check:"positive"`
 	// When says when it is listed: always, if nil.
 	When *When `yaml:"when" json:"when,omitzero"`
 	// Changes replace parts of the definition: all whose When holds, in order.
@@ -106,7 +106,7 @@ type Change struct {
 // Pages cut a list.
 type Pages struct {
 	// Size is how many tools a page has; 0 is all of them.
-	Size int `yaml:"size" json:"size,omitzero"`
+	Size int `yaml:"size" json:"size,omitzero" check:"positive"`
 	// Cursors are what stands in nextCursor of the first page, of the second and so on, in place of the
 	// server's own. There are at least so many pages and one more; pages past the last tool are empty.
 	Cursors []string `yaml:"cursors" json:"cursors,omitzero"`
@@ -127,8 +127,7 @@ type When struct {
 	Absent *Text `yaml:"absent" json:"absent,omitzero"`
 }
 
-// Acts are done in this order, around an answer if there is one. The first ones up to Before come
-// before it.
+// Acts are done in this order; the answer, if there is one, comes after Before.
 type Acts struct {
 	// Delay is waited first. A request that is cancelled meanwhile is dropped, and nothing is done.
 	Delay Duration `yaml:"delay" json:"delay,omitzero"`
@@ -140,8 +139,6 @@ type Acts struct {
 	Stderr []Frame `yaml:"stderr" json:"stderr,omitzero"`
 	// Before is written to stdout.
 	Before []Frame `yaml:"before" json:"before,omitzero"`
-	// After is written to stdout, after the answer.
-	After []Frame `yaml:"after" json:"after,omitzero"`
 	// CloseStdout closes it; the server goes on.
 	CloseStdout bool `yaml:"close_stdout" json:"close_stdout,omitzero"`
 	// Deaf makes the server read no more.
@@ -165,8 +162,10 @@ type Reply struct {
 	Arguments map[string]Value `yaml:"arguments" json:"arguments,omitzero"`
 	When      *When            `yaml:"when" json:"when,omitzero"`
 	// Times is how often it is used before the next one; 0 is once.
-	Times int `yaml:"times" json:"times,omitzero"`
+	Times int `yaml:"times" json:"times,omitzero" check:"positive"`
 	Acts
+	// After is written to stdout, after the answer.
+	After []Frame `yaml:"after" json:"after,omitzero"`
 	// Text is a result of one text block; Structured its structured content.
 	Text       *Text `yaml:"text" json:"text,omitzero"`
 	Structured Value `yaml:"structured" json:"structured,omitzero"`
@@ -185,9 +184,9 @@ type Reply struct {
 	// Silent means that no reply ever comes.
 	Silent bool `yaml:"silent" json:"silent,omitzero"`
 	// Copies is how often the answer is sent; 0 is once.
-	Copies int `yaml:"copies" json:"copies,omitzero"`
+	Copies int `yaml:"copies" json:"copies,omitzero" check:"positive"`
 	// Hold keeps the answer back until that many later requests were answered.
-	Hold int `yaml:"hold" json:"hold,omitzero"`
+	Hold int `yaml:"hold" json:"hold,omitzero" check:"positive"`
 }
 
 // Fault is an error object of JSON-RPC.
@@ -202,7 +201,7 @@ type Frame struct {
 	Line *Text `yaml:"line" json:"line,omitzero"`
 	Raw  *Text `yaml:"raw" json:"raw,omitzero"`
 	// Times repeats it; 0 is once.
-	Times int `yaml:"times" json:"times,omitzero"`
+	Times int `yaml:"times" json:"times,omitzero" check:"positive"`
 	// Pause is waited after each.
 	Pause Duration `yaml:"pause" json:"pause,omitzero"`
 }

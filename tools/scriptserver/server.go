@@ -226,7 +226,7 @@ func (s *server) take(ctx context.Context, m message) {
 	if e.Answer != nil {
 		return
 	}
-	j.acts, j.frames, j.copies, j.hold = reply.Acts, reply.Frames, reply.Copies, reply.Hold
+	j.acts, j.frames, j.after, j.copies, j.hold = reply.Acts, reply.Frames, reply.After, reply.Copies, reply.Hold
 	j.answer = s.answer(m, reply, j.scene)
 	s.begin(ctx, j)
 }
