@@ -55,7 +55,7 @@ var (
 		"tools/docserver":  {imports: []string{"tools/stdio", "tools/grant", "workspace"}, tests: all},
 		"tools/grant":      {},
 		// A leaf, so that configuration can hold a script.
-		"tools/scriptserver": {tests: []string{"agent", "scenarios/config", "tools", "tools/bridge", "tools/stdio/stdiotest"}},
+		"tools/scriptserver": {tests: []string{"agent", "scenarios/config", "tools", "tools/bridge", "tools/grant", "tools/stdio/stdiotest"}},
 		strictJSON:           {},
 		"workspace":          {},
 		"scenarios":          {imports: all},
