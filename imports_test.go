@@ -46,7 +46,7 @@ var (
 		"agent/enginetest": {imports: []string{"agent", "tools/grant"}},
 		"agent/temporal":   {imports: []string{"agent"}, tests: []string{"agent/embedded", "agent/enginetest", "tools/grant"}},
 		"nodes":            {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
-		"nodes/llm":        {imports: []string{"agent", "nodes"}, tests: []string{"tools", "tools/grant"}},
+		"nodes/llm":        {imports: []string{"agent", "nodes", "nodes/llm/chat"}, tests: []string{"tools", "tools/grant"}},
 		"nodes/llm/chat":   {imports: []string{"agent", "nodes"}},
 		"nodes/llm/openai": {imports: []string{"agent", "nodes", "nodes/llm/chat"}, tests: all},
 		"tools":            {imports: []string{"agent", "tools/grant"}},

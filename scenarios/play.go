@@ -108,7 +108,7 @@ type play struct {
 }
 
 func newPlay(st *Stage, o PlayOptions) *play {
-	p := &play{stage: st, options: o, tape: &tape{}}
+	p := &play{stage: st, options: o, tape: &tape{waits: &patience{clock: &st.clock}}}
 	p.watch = newWatch(p)
 	return p
 }
@@ -145,6 +145,7 @@ func (p *play) perform(ctx context.Context) (*facts, error) {
 func (p *play) attach() {
 	p.stage.Host.hear = p.tape.hear
 	p.stage.Host.direct = p.watch.direct
+	p.stage.passed = p.tape.waits.pass
 }
 
 // served serves a run that has begun.

@@ -39,6 +39,7 @@ type Stage struct {
 
 	scripted bool
 	clock    clock
+	passed   func(point string) // set before the engine is used
 	closeLog func() error
 }
 
@@ -142,21 +143,28 @@ func setUp(s *Scenario, o StageOptions) (_ *Stage, err error) {
 	if err := st.makeKeys(); err != nil {
 		return nil, err
 	}
-	if err := st.open(o, nil); err != nil {
+	if err := st.open(o); err != nil {
 		return nil, err
 	}
 	return st, st.openLog(o.Log)
 }
 
-// open opens the engine, whose process dies where crash says so.
-func (st *Stage) open(o StageOptions, crash func(point string)) error {
+// open opens the engine.
+func (st *Stage) open(o StageOptions) error {
 	by := cmp.Or(o.Actor, st.Scenario.BegunBy, actor)
-	engine, err := embedded.Open(st.State, embedded.Config{Actor: by, Now: st.clock.now, Crash: crash})
+	engine, err := embedded.Open(st.State, embedded.Config{Actor: by, Now: st.clock.now, Crash: st.pass})
 	if err != nil {
 		return err
 	}
 	st.Host = &Host{Engine: engine, StateDir: st.State, Self: o.Self, Actor: by, Endpoint: o.Endpoint, Record: o.Record, Now: st.clock.now}
 	return nil
+}
+
+// pass is told the points of the engine as they are passed.
+func (st *Stage) pass(point string) {
+	if st.passed != nil {
+		st.passed(point)
+	}
 }
 
 // actor names whoever begins a scenario's run. No key can have a name with a space, so

@@ -28,7 +28,8 @@ type tape struct {
 	grants  []string // that were delivered, genuine or not
 	faults  int      // that happened
 	acted   map[int]bool
-	failed  error // the tape could not be written
+	failed  error     // the tape could not be written
+	waits   *patience // for what a model owes
 }
 
 // record is one line of a tape.
@@ -128,7 +129,9 @@ func (l listener) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, error
 		h.Tools = append(h.Tools, tool.Name)
 	}
 	l.tape.add(record{Heard: &h})
-	return l.Model.Turn(ctx, r)
+	reply, err := l.Model.Turn(ctx, r)
+	l.tape.waits.owe(err, r.Attempt)
+	return reply, err
 }
 
 // verdict is what became of a delivery, or of what an operator did.

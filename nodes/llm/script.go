@@ -48,7 +48,7 @@ func (s *Script) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, error)
 	if err := ctx.Err(); err != nil {
 		return nodes.Reply{}, err
 	}
-	at := position(r.Messages)
+	at := s.due(r)
 	if at >= len(s.Turns) {
 		return nodes.Reply{}, s.ended(at)
 	}
@@ -59,6 +59,12 @@ func (s *Script) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, error)
 	}
 	if err := p.expect(); err != nil {
 		return nodes.Reply{}, err
+	}
+	if u := t.fails(r.Tools); u != nil {
+		return nodes.Reply{}, u
+	}
+	if t.provided() {
+		return t.read(r.Tools)
 	}
 	return p.reply()
 }

@@ -32,7 +32,14 @@ type Turn struct {
 	// turn that ended without one.
 	Finish string `yaml:"finish"`
 	Usage  Usage  `yaml:"usage"`
-	Line   int    `yaml:"-"` // where the turn begins; 1 is the first line
+	// Raw is a provider's whole response body, Chunks the events of a streamed one, the
+	// end marker included; Profile says of which kind of provider.
+	Raw     Bytes   `yaml:"raw" json:"Raw,omitzero"`
+	Chunks  []Bytes `yaml:"chunks" json:"Chunks,omitzero"`
+	Profile string  `yaml:"profile" json:"Profile,omitzero"`
+	// Unavailable is an attempt at a turn that gives none.
+	Unavailable *Unreachable `yaml:"unavailable" json:"Unavailable,omitzero"`
+	Line        int          `yaml:"-"` // where the turn begins; 1 is the first line
 }
 
 // Usage is what a turn says that it cost, in tokens.
@@ -78,7 +85,12 @@ func (t *Turn) UnmarshalYAML(node ast.Node) error {
 // mistake says what is wrong with a turn as it was written, if anything.
 func (t *Turn) mistake(says bool) string {
 	called := t.Call != nil || len(t.Calls) > 0
+	if why := t.foreign(says); why != "" {
+		return why
+	}
 	switch {
+	case t.provided() || t.Unavailable != nil:
+		return ""
 	case t.Call != nil && len(t.Calls) > 0:
 		return "a turn has call or calls, not both"
 	case t.Obey && called:
@@ -92,7 +104,7 @@ func (t *Turn) mistake(says bool) string {
 // blank reports whether nothing was written where a turn should be: YAML hands a null
 // to nobody.
 func (t *Turn) blank() bool {
-	return t.Line == 0 && t.Say == "" && !t.Obey && t.Finish == "" && len(t.calls()) == 0
+	return t.Line == 0 && t.Say == "" && !t.Obey && t.Finish == "" && len(t.calls()) == 0 && !t.provided() && t.Unavailable == nil
 }
 
 // UnmarshalYAML implements [yaml.NodeUnmarshaler].
