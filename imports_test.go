@@ -33,7 +33,7 @@ const strictJSON = "tools/strictjson"
 var (
 	// all is every package but the command's.
 	all = []string{
-		"agent", "agent/audit", "agent/embedded", "agent/enginetest", "nodes", "nodes/llm", "nodes/llm/cassette", "nodes/llm/chat", "scenarios", "scenarios/config",
+		"agent", "agent/audit", "agent/embedded", "agent/enginetest", "agent/prove", "nodes", "nodes/llm", "nodes/llm/cassette", "nodes/llm/chat", "scenarios", "scenarios/config",
 		"tools", "tools/bridge", "tools/calcserver", "tools/docserver", "tools/scriptserver", "tools/stdio",
 		"tools/stdio/stdiotest", "tools/grant", "workspace",
 	}
@@ -44,6 +44,7 @@ var (
 		"agent/debug":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/enginetest"}},
 		"agent/embedded":   {imports: []string{"agent"}, tests: []string{"agent/enginetest", "tools/grant"}},
 		"agent/enginetest": {imports: []string{"agent", "tools/grant"}},
+		"agent/prove":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/enginetest"}},
 		"agent/temporal":   {imports: []string{"agent"}, tests: []string{"agent/embedded", "agent/enginetest", "tools/grant"}},
 		"nodes":            {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
 		"nodes/llm":        {imports: []string{"agent", "nodes", "nodes/llm/chat"}, tests: []string{"tools", "tools/grant"}},
@@ -66,7 +67,7 @@ var (
 		"tools/stdio/stdiotest":  {},
 		"nodes/llm/cassette":     {imports: []string{"agent", "nodes"}},
 		"cmd/sallyport/terminal": {imports: []string{"agent", "tools/grant"}},
-		"scenarios/suite":        {imports: []string{"scenarios", "scenarios/config", "tools"}, tests: all},
+		"scenarios/suite":        {imports: []string{"nodes/llm", "scenarios", "scenarios/config", "tools"}, tests: all},
 	}
 )
 

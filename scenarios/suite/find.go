@@ -47,11 +47,13 @@ func Find(paths []string, o scenarios.LoadOptions) (Found, error) {
 	var found Found
 	files, err := search(paths)
 	errs := []error{err}
-	warned := map[string]bool{}
+	warned, said := map[string]bool{}, map[string]bool{}
 	for _, file := range files {
 		cases, warnings, err := load(file, o)
 		switch {
+		case err != nil && said[err.Error()]: // of a configuration that several share
 		case err != nil:
+			said[err.Error()] = true
 			errs = append(errs, err)
 		case len(cases) == 0:
 			found.Passed = append(found.Passed, file)

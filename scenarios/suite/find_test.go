@@ -115,6 +115,15 @@ func TestFind_NamesEveryFileThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A mistake in a configuration that many share is one.
+func TestFind_SharedMistakeIsSaidOnce(t *testing.T) {
+	tree(t, map[string]string{"sallyport.yaml": "servers: {calc: {}}\n", "a.yaml": calcScenario, "b.yaml": calcScenario})
+	_, err := Find([]string{"."}, scenarios.LoadOptions{})
+	if err == nil || strings.Count(err.Error(), "sallyport.yaml:1:") != 1 {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestFind_NamesAreUnique(t *testing.T) {
 	tree(t, map[string]string{"sallyport.yaml": calcConfig, "a.yaml": calcScenario, "a.yml": calcScenario})
 	_, err := Find([]string{"a.yaml", "a.yml"}, scenarios.LoadOptions{})

@@ -3,6 +3,7 @@ package suite
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"sallyport/nodes/llm"
 	"sallyport/scenarios"
 )
 
@@ -67,7 +69,11 @@ func (o order) play(ctx context.Context, self string) Result {
 	if played.Updated != "" {
 		r.Updated = changed(played.Updated, golden)
 	}
+	var script *llm.ScriptError
 	switch {
+	case errors.As(err, &script): // what the script expects of a message, or that it ends too early
+		r.Status = StatusFailed
+		r.Failures = append(r.Failures, Failure{File: o.named(script.File), Line: script.Line, Message: "the script: " + script.Reason})
 	case err != nil:
 		r.Status = StatusError
 		r.Failures = append(r.Failures, Failure{File: o.File, Message: err.Error()})
@@ -75,6 +81,16 @@ func (o order) play(ctx context.Context, self string) Result {
 		r.Status = StatusFailed
 	}
 	return r
+}
+
+// named is a file as the suite names it.
+func (o order) named(file string) string {
+	if a, err := os.Stat(file); err == nil {
+		if b, err := os.Stat(o.File); err == nil && os.SameFile(a, b) {
+			return o.File
+		}
+	}
+	return file
 }
 
 // assertsNothing reports whether an expectation holds whatever happens: it says

@@ -44,7 +44,7 @@ func TestPlay_RealScenarios(t *testing.T) {
 	}{
 		{"good", StatusPassed, ""},
 		{"nothing", StatusFailed, "the scenario expects nothing"},
-		{"script", StatusError, "the script has ended"},
+		{"script", StatusFailed, "script.yaml:5: the script: the script has ended"},
 		{"wrong", StatusFailed, `got "completed", want "failed"`},
 	} {
 		r := sum.Results[i]
