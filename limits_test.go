@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"sallyport/agent"
+	"sallyport/nodes"
 )
 
 var (
@@ -23,6 +24,7 @@ var (
 	budget    = map[string]int64{
 		"DefaultBudget.Calls": int64(agent.DefaultBudget.Calls), "DefaultBudget.Turns": int64(agent.DefaultBudget.Turns),
 		"DefaultBudget.Tokens": agent.DefaultBudget.Tokens, "DefaultBudget.Wall": agent.DefaultBudget.Wall * 1e9,
+		"DefaultWindow.Bytes": nodes.DefaultWindow.Bytes, "DefaultWindow.Tokens": nodes.DefaultWindow.Tokens,
 	}
 )
 
@@ -56,7 +58,7 @@ func TestLimitsPage_SaysWhatTheCodeSays(t *testing.T) {
 
 // limit evaluates a constant of a package from its source; durations in nanoseconds.
 func limit(dir, name string) (int64, error) {
-	if n, ok := budget[name]; ok && dir == "agent" {
+	if n, ok := budget[name]; ok && (dir == "agent" || dir == "nodes") {
 		return n, nil
 	}
 	entries, err := os.ReadDir(dir)

@@ -1,9 +1,13 @@
 package nodes_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -420,5 +424,90 @@ func BenchmarkContext(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// narrow is a run in a window of two documents: the first leaves it, a piece of it is
+// opened again, and a search in between is small enough to stay.
+func narrow(t *testing.T) *desk {
+	first := `{"content":"` + strings.Repeat("The bridge at Orvik was closed. ", 60) + `","filename":"a.md"}`
+	open1 := fmt.Sprintf(`{"ref":%q,"offset":1500,"length":60}`, agent.NewBody([]byte(first)).Ref)
+	d := open(t, script(
+		call(toolRead, `{"filename":"a.md"}`),
+		call(toolSearch, `{"query":"Orvik"}`),
+		call(toolRead, `{"filename":"b.md"}`),
+		call(nodes.OpenBody, open1),
+		say("It was closed."),
+	), withOwn)
+	d.config.Window = nodes.Window{Bytes: 6_000}
+	d.bridge.results[toolRead] = ok("Read.", first)
+	d.bridge.results[toolSearch] = ok("One hit.", `{"examined":1,"hits":[],"skipped":0,"truncated":false}`)
+	d.model = after{d.model, 3, func() {
+		d.bridge.results[toolRead] = ok("Read.", strings.ReplaceAll(first, "Orvik", "Lom"))
+	}}
+	d.serve()
+	d.in(agent.StateCompleted)
+	return d
+}
+
+// after is a model before whose nth turn something happens.
+type after struct {
+	nodes.Model
+	n  int
+	do func()
+}
+
+func (a after) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, error) {
+	turns := 0
+	for _, m := range r.Messages {
+		if m.Role == nodes.RoleAssistant {
+			turns++
+		}
+	}
+	if turns == a.n-1 {
+		a.do()
+	}
+	return a.Model.Turn(ctx, r)
+}
+
+func TestContext_OfANarrowWindow(t *testing.T) {
+	d := narrow(t)
+	var b strings.Builder
+	for i, r := range d.seen {
+		fmt.Fprintf(&b, "── request %d: %d bytes of 6000\n", i+1, sizeOf(r.Messages))
+		b.WriteString(written(t, r.Messages[1:])) // the rules are in context.txt
+	}
+	golden(t, "context_window.txt", b.String())
+}
+
+// The page shows what the golden file holds.
+func TestContext_ThePageShowsTheRule(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "context.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown, opened int
+	for _, r := range narrow(t).seen {
+		for _, m := range r.Messages {
+			u := quoted(m)
+			switch {
+			case u == nil:
+			case u.Data == nil && bytes.Contains(page, []byte("\n    "+m.Content+"\n")):
+				shown++
+			case strings.Contains(string(u.Data), `"offset"`) && bytes.Contains(page, []byte("\n    "+m.Content+"\n")):
+				opened++
+			}
+		}
+	}
+	if shown == 0 || opened == 0 {
+		t.Errorf("docs/context.md shows %d references and %d pieces of the example", shown, opened)
+	}
+	for _, fact := range []string{
+		fmt.Sprintf("%d bytes for a token", nodes.BytesPerToken), fmt.Sprintf("`%s`", nodes.OpenBody),
+		"`model:context_full`", "300,000 bytes", "100,000 tokens", "16,000 bytes", "1,000 bytes",
+	} {
+		if !bytes.Contains(page, []byte(fact)) {
+			t.Errorf("docs/context.md does not say %q", fact)
+		}
 	}
 }
