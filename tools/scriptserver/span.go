@@ -17,7 +17,12 @@ func (s *Span) holds(n int) bool { return s == nil || s.From <= n && n <= s.To }
 // UnmarshalJSON reads a whole number or one of the texts.
 func (s *Span) UnmarshalJSON(data []byte) error {
 	text := string(data)
-	if len(data) > 0 && data[0] == '"' && json.Unmarshal(data, &text) != nil {
+	switch {
+	case len(data) > 0 && data[0] == '"':
+		if json.Unmarshal(data, &text) != nil {
+			return wrongSpan(text)
+		}
+	case len(data) == 0 || data[0] == '-': // a negative number, or nothing
 		return wrongSpan(text)
 	}
 	from, to, open := strings.Cut(text, "-")
