@@ -47,7 +47,7 @@ var openBodyTool = sync.OnceValue(func() *tools.Tool {
 	d, err := tools.ParseDefinition([]byte(openBodyDefinition))
 	if err == nil {
 		var t *tools.Tool
-		t, err = tools.NewTool(tools.Contract{Name: OpenBody, Risk: agent.RiskRead, Result: tools.ResultStatus}, d)
+		t, err = tools.NewTool(tools.Contract{Name: OpenBody, Owner: HostServer, Risk: agent.RiskRead, Result: tools.ResultStatus}, d)
 		if err == nil {
 			return t
 		}
@@ -59,6 +59,7 @@ var openBodyTool = sync.OnceValue(func() *tools.Tool {
 type Own struct {
 	Tool       agent.Tool
 	Server     agent.Server
+	Contract   tools.Contract
 	Definition agent.Body // canonical: what Tool.Definition is the digest of
 	Model      Tool
 }
@@ -70,6 +71,7 @@ func OwnTool() Own {
 		Tool: agent.Tool{
 			Name: OpenBody, Server: HostServer, Remote: openBodyRemote, Risk: agent.RiskRead, Definition: t.Definition.Digest,
 		},
+		Contract:   t.Contract,
 		Server:     agent.Server{Prefix: HostServer, Audience: HostServer},
 		Definition: agent.NewBody(t.Definition.Canonical),
 		Model:      Tool{Name: t.Model.Name, Description: t.Model.Description, Parameters: json.RawMessage(t.Model.Parameters)},

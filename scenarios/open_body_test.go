@@ -54,6 +54,9 @@ expect: {state: completed}
 	if _, ok := run.Spec.Server(nodes.HostServer); !ok {
 		t.Error("the Host is not pinned")
 	}
+	if tool, err := PinnedTool(ctx, st.Host.Engine, run, nodes.OpenBody); err != nil || tool.Contract.Risk != agent.RiskRead {
+		t.Errorf("pinned as %+v, %v", tool, err)
+	}
 	if err := st.Host.Serve(ctx, st.Run); err != nil {
 		t.Fatal(err)
 	}

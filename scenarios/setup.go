@@ -99,8 +99,11 @@ func (s Setup) definition(digest string) agent.BodyRef {
 	return agent.BodyRef{}
 }
 
-// Contract returns the contract of an exposed or host-only tool.
+// Contract returns the contract of an exposed or host-only tool, or of the Host's own.
 func (s Setup) Contract(name string) (tools.Contract, bool) {
+	if own := nodes.OwnTool(); s.OpenBody && name == own.Tool.Name {
+		return own.Contract, true
+	}
 	for _, c := range s.Contracts {
 		if c.Name == name {
 			return c, true
