@@ -41,6 +41,11 @@ func check(c *checker, entries iter.Seq2[agent.Entry, error], bodies func(agent.
 			break
 		}
 	}
+	if c.parent != nil && !c.lost && !c.stopped {
+		if err := c.inherit(); err != nil {
+			return c.report, err
+		}
+	}
 	for _, ref := range c.content.order {
 		data, err := bodies(ref)
 		if err := c.body(ref, data, err); err != nil {
@@ -62,6 +67,9 @@ type checker struct {
 	lost    bool
 	stopped bool
 	stepped bool // Step has refused: it goes no further
+	// parent is the journal of the run that this one is a fork of; nil where it is not
+	// at hand.
+	parent  iter.Seq2[agent.Entry, error]
 	altered *agent.Entry
 	// trusts says whether the auditor trusts a pinned key; nil trusts all.
 	trusts func(key string) bool
@@ -233,7 +241,7 @@ func (c *checker) compare() {
 		return
 	}
 	n := c.report.Counts
-	mine := agent.Used{Calls: n.Sends, Turns: n.Turns, Tokens: n.Tokens, Wall: n.Wall, Cost: n.Cost}
+	mine := agent.Used{Calls: n.Sends + c.witness.carried.counted, Turns: n.Turns, Tokens: n.Tokens, Wall: n.Wall, Cost: n.Cost}
 	switch last := c.report.Entries; {
 	case mine != c.run.Used:
 		c.broken(last, BreakBudget, "Step has counted %+v, the entries say %+v", c.run.Used, mine)

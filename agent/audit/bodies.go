@@ -75,6 +75,15 @@ func refs(payload any) []agent.BodyRef {
 		return []agent.BodyRef{p.Evidence}
 	case agent.Edit:
 		return []agent.BodyRef{p.Arguments}
+	case agent.Substitute:
+		var out []agent.BodyRef
+		if p.Turn != nil {
+			out = refs(*p.Turn)
+		}
+		if p.Outcome != nil {
+			out = append(out, p.Outcome.Body)
+		}
+		return out
 	}
 	return nil // the others name no content
 }

@@ -25,6 +25,7 @@ const (
 	BreakResult     What = "result"     // a call without exactly one final result
 	BreakBudget     What = "budget"     // more was spent than the run was given
 	BreakBody       What = "body"       // content that is missing or not what its name says
+	BreakFork       What = "fork"       // a fork says something else than its parent, or what no operator may
 	BreakTrust      What = "trust"      // the run pinned a key that the auditor does not trust
 )
 

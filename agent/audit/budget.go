@@ -89,8 +89,13 @@ func (w *witness) notReached(e *agent.Entry) {
 // intent counts a call that is about to be sent.
 func (w *witness) intent() {
 	w.counts.Sends++
-	if w.counts.Sends > w.budget.Calls {
-		w.fails(BreakBudget, "it is call %d of %d", w.counts.Sends, w.budget.Calls)
+	w.overCalls()
+}
+
+// overCalls checks the calls that count: those sent, and those that the parent had sent.
+func (w *witness) overCalls() {
+	if n := w.counts.Sends + w.carried.counted; n > w.budget.Calls {
+		w.fails(BreakBudget, "it is call %d of %d", n, w.budget.Calls)
 	}
 }
 

@@ -133,9 +133,21 @@ var statuses = []agent.Status{
 }
 
 // returned takes the outcome of Prepare or Send.
-func (w *witness) returned(r agent.Returned) {
+func (w *witness) returned(e *agent.Entry, r agent.Returned) {
 	c, ok := w.inHand(agent.KindReturned)
 	if !ok {
+		return
+	}
+	if e.Carried != 0 {
+		w.takesOver(c, r)
+		return
+	}
+	if r.Counted || r.Edited || r.Settled {
+		w.fails(BreakFork, "an outcome of this run says what it was in another")
+	}
+	if r.Substituted {
+		w.given(c, r.Outcome)
+		c.status, c.left = r.Status, false
 		return
 	}
 	bySend := w.open != nil && w.open.Kind == agent.Send

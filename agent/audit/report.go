@@ -32,21 +32,24 @@ type Signed struct {
 
 // Counts are an audit's own: none is taken from the run that wrote the journal.
 type Counts struct {
-	Calls       int           `json:"calls"`        // begun: prepared at least once
-	Sends       int           `json:"sends"`        // intents; what the budget counts as calls
-	Writes      int           `json:"writes"`       // sends that needed signatures
-	Results     int           `json:"results"`      // calls with their one final result
-	Grants      int           `json:"grants"`       // valid approvals
-	Statements  int           `json:"statements"`   // valid signed edits, refusals and statements
-	Turns       int           `json:"turns"`        // of the model
-	Tokens      int64         `json:"tokens"`       // input and output
-	Wall        time.Duration `json:"wall"`         // working time, nanoseconds
-	Cost        int64         `json:"cost"`         // millionths of the unit of the pinned prices
-	Attempts    int           `json:"attempts"`     // effects that were performed again
-	Notes       int           `json:"notes"`        // decisions and results that were refused
-	Bodies      int           `json:"bodies"`       // checked against their names
-	Erased      int           `json:"erased"`       // bodies whose erasure the journal records
-	NotIncluded int           `json:"not_included"` // bodies that the auditor was not given
+	Calls       int           `json:"calls"`                 // begun: prepared at least once, or taken over
+	Sends       int           `json:"sends"`                 // intents; with those of the parent that count, what the budget counts as calls
+	Writes      int           `json:"writes"`                // sends that needed signatures
+	Results     int           `json:"results"`               // calls with their one final result
+	Grants      int           `json:"grants"`                // valid approvals
+	Statements  int           `json:"statements"`            // valid signed edits, refusals and statements
+	Turns       int           `json:"turns"`                 // of the model
+	Tokens      int64         `json:"tokens"`                // input and output
+	Wall        time.Duration `json:"wall"`                  // working time, nanoseconds
+	Parent      string        `json:"parent,omitempty"`      // of a fork: the run whose outcomes it took over
+	Carried     int           `json:"carried,omitempty"`     // of a fork: calls with the outcome that they had there
+	Substitutes int           `json:"substitutes,omitempty"` // of a fork: turns and outcomes that an operator gave
+	Cost        int64         `json:"cost"`                  // millionths of the unit of the pinned prices
+	Attempts    int           `json:"attempts"`              // effects that were performed again
+	Notes       int           `json:"notes"`                 // decisions and results that were refused
+	Bodies      int           `json:"bodies"`                // checked against their names
+	Erased      int           `json:"erased"`                // bodies whose erasure the journal records
+	NotIncluded int           `json:"not_included"`          // bodies that the auditor was not given
 }
 
 // Open says what an open finding is about.

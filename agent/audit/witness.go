@@ -29,8 +29,11 @@ type witness struct {
 	unreached  int       // in a row
 	deadline   time.Time // of the pending candidate
 	turnedDown []turnedDown
-	spent      map[string]int64 // by candidate id: the entry that used it for a Send
-	grants     map[string]int64 // by wire: the entry that took it in
+	carried    carried
+	takes      *took             // of a fork, where its parent is at hand
+	gives      *agent.Substitute // by the entry in hand
+	spent      map[string]int64  // by candidate id: the entry that used it for a Send
+	grants     map[string]int64  // by wire: the entry that took it in
 }
 
 // effect is the effect that the entries leave open.
@@ -38,6 +41,7 @@ type effect struct {
 	agent.Effect
 	head     string // hash of the entry that opened it
 	released bool
+	gives    *agent.Substitute // what it brings, if an operator said so
 }
 
 // turn is a turn of the model whose calls are made in order.
@@ -87,7 +91,7 @@ func (w *witness) plain(e *agent.Entry) {
 	if w.seq == 1 {
 		w.fails(BreakEntry, "a journal begins with the start of its run")
 	}
-	if e.Row != "" || e.State != "" || len(e.Effects) > 0 {
+	if e.Row != "" || e.State != "" || len(e.Effects) > 0 || e.Carried != 0 {
 		w.fails(BreakEntry, "an entry %s moves no run, and records that it did", e.Kind)
 	}
 }
@@ -130,8 +134,12 @@ func (w *witness) event(e *agent.Entry, payload any) {
 	if want := origin(payload); e.Origin != want {
 		w.fails(BreakOrigin, "%s is the word of the %s, recorded as the %s's", e.Event, want, e.Origin)
 	}
+	w.gives = nil
 	w.left(e, from)
 	w.transition(e, from)
+	w.carries(e)
+	w.takes.take(e, payload)
+	w.asGiven(e, payload)
 	w.hears(e, payload)
 	w.answers(e, payload)
 	w.state = e.State
@@ -237,6 +245,9 @@ var opened = map[agent.Row]agent.EffectKind{
 // opens checks which effect the event opens, and keeps what is open now.
 func (w *witness) opens(e *agent.Entry, payload any, from agent.State) {
 	want, some := opened[e.Row]
+	if e.Row == agent.RowSubstituted && w.open != nil {
+		want, some = w.open.Kind, true // anew
+	}
 	if !some {
 		if len(e.Effects) > 0 {
 			w.fails(BreakEffect, "%s opens no effect, recorded is %s", e.Row, e.Effects[0].Kind)
@@ -253,7 +264,7 @@ func (w *witness) opens(e *agent.Entry, payload any, from agent.State) {
 	if len(e.Effects) != 1 || e.Effects[0].Kind != want || e.Effects[0].Seq != e.Seq || e.Effects[0].Call != now.Call {
 		w.fails(BreakEffect, "%s opens %s of call %q alone; something else is recorded", e.Row, want, now.Call)
 	}
-	w.open = &effect{Effect: now, head: e.Hash(), released: !w.held || want == agent.Send}
+	w.open = &effect{Effect: now, head: e.Hash(), released: !w.held || want == agent.Send, gives: w.gives}
 }
 
 // hears takes in what an event says.
@@ -270,7 +281,7 @@ func (w *witness) hears(e *agent.Entry, payload any) {
 	case agent.Checked:
 		w.sends(p)
 	case agent.Returned:
-		w.returned(p)
+		w.returned(e, p)
 	case agent.Observed:
 		w.observed(e, p)
 	case agent.Verified:
@@ -294,6 +305,8 @@ func (w *witness) hears(e *agent.Entry, payload any) {
 		w.release(true)
 	case agent.Extend:
 		w.extended(p.Budget)
+	case agent.Substitute:
+		w.substituted(p)
 	case nil:
 		w.ticked(e)
 	}
@@ -322,6 +335,7 @@ func (w *witness) starts(e *agent.Entry, s agent.Spec) {
 		return
 	}
 	w.spec, w.budget = s, s.Budget
+	w.begun(s.Fork)
 	for _, t := range s.Tools {
 		if need := signatures(t); t.Approvers < need {
 			w.fails(BreakGrant, "the tool %q is pinned with %d signatures and needs %d", t.Name, t.Approvers, need)
