@@ -366,7 +366,7 @@ func (s *stepper) carried(e Returned) (Row, error) {
 		return "", refuse(CodeInvalid, "an outcome %s (%s) is not carried", e.Status, e.Class)
 	case !e.Counted && (e.Sent || e.Settled || e.Candidate != nil):
 		return "", refuse(CodeInvalid, "the outcome of a call that was sent, and did not count")
-	case !e.Substituted && !possible(by, s.run.tool().Risk, e.Outcome), e.Substituted && !substitutable(s.run.tool().Risk, e.Outcome):
+	case !e.Substituted && !possible(by, s.run.tool().Risk, e.Outcome), e.Substituted && !substitutable(s.run.tool().Risk, e.Outcome, true):
 		return "", refuse(CodeInvalid, "%s cannot have returned %s (sent: %t)", by, e.Status, e.Sent)
 	case e.Candidate != nil && !e.signedElsewhere(s.run.ID):
 		return "", refuse(CodeInvalid, "the candidate is not what was signed for this call in the parent")

@@ -112,6 +112,41 @@ func TestJournal_Version2(t *testing.T) {
 	}
 }
 
+// TestJournal_Version2OfAFork holds the form of a fork still: what it carries of a run
+// that used every kind of entry, with a write in flight, and what an operator gives.
+func TestJournal_Version2OfAFork(t *testing.T) {
+	parent := story(t)
+	var inFlight int64
+	for _, e := range parent.entries {
+		if e.Row == agent.RowChecked {
+			inFlight = e.Seq
+		}
+	}
+	spec := parent.forkSpec(inFlight)
+	spec.Prices = parent.run.Spec.Prices
+	tr := parent.carried(spec)
+	tr.node(agent.Observed{Status: agent.StatusResultUnknown, Class: agent.ClassProtocolError, Reason: agent.ReasonCrashed})
+	tr.outside(enginetest.Statement(tr.run, "bob", string(agent.NotApplied), tr.now))
+	tr.node(agent.Observed{Status: agent.StatusFailed, Class: agent.ClassToolError, Reason: agent.ReasonSettled, Message: ref("told")})
+	for range 2 { // a turn, and a result
+		give := tr.substitute()
+		tr.outside(give)
+		tr.node(give.Answer())
+	}
+	tr.node(observed(agent.StatusOK, agent.ClassOK))
+	tr.node(agent.Turned{Message: ref("answer")})
+	var b bytes.Buffer
+	for _, e := range tr.entries {
+		b.Write(e.Bytes())
+		b.WriteByte('\n')
+	}
+	golden(t, "testdata/journal-v2-fork.jsonl", b.String())
+	run, err := agent.Replay(parsed(bytes.Split(bytes.TrimSpace(b.Bytes()), []byte("\n"))))
+	if err != nil || run.State != agent.StateCompleted || fmt.Sprint(deep(run)) != fmt.Sprint(deep(tr.run)) {
+		t.Errorf("read back as\n%v, %v\nwas\n%v", deep(run), err, deep(tr.run))
+	}
+}
+
 // TestJournal_OlderVersionsAreReadAndGoOn: a run from an earlier format replays, and
 // this program writes each of its entries bit for bit as the earlier one did.
 func TestJournal_OlderVersionsAreReadAndGoOn(t *testing.T) {

@@ -51,7 +51,7 @@ func (s *stepper) substitute(e Substitute) (Row, error) {
 		if err := s.exposes(*e.Turn); err != nil {
 			return "", err
 		}
-	case e.Outcome.Status == StatusOK && s.run.tool().Name == "", !substitutable(s.run.tool().Risk, *e.Outcome):
+	case e.Outcome.Status == StatusOK && s.run.tool().Name == "", !substitutable(s.run.tool().Risk, *e.Outcome, false):
 		return "", refuse(CodeInvalid, "an outcome %s (%s, %s) cannot be given for a call of this tool", e.Outcome.Status, e.Outcome.Class, e.Outcome.Reason)
 	}
 	s.wants, s.gives = open.Kind, &e
@@ -59,9 +59,10 @@ func (s *stepper) substitute(e Substitute) (Row, error) {
 }
 
 // substitutable reports whether an operator may give this outcome for a call of that
-// risk: nothing was sent, and a write is not made to look done.
-func substitutable(risk Risk, out Outcome) bool {
-	if out.Sent || out.Request != "" || out.Reason != ReasonSubstituted {
+// risk: nothing was sent, and a write is not made to look done. Once it is observed, its
+// reason may be another: that it was no valid result.
+func substitutable(risk Risk, out Outcome, observed bool) bool {
+	if out.Sent || out.Request != "" || out.Reason != ReasonSubstituted && !observed {
 		return false
 	}
 	switch out.Status {

@@ -146,7 +146,7 @@ func (w *witness) returned(e *agent.Entry, r agent.Returned) {
 		w.fails(BreakFork, "an outcome of this run says what it was in another")
 	}
 	if r.Substituted {
-		w.given(c, r.Outcome)
+		w.given(c, r.Outcome, false)
 		c.status, c.left = r.Status, false
 		return
 	}

@@ -68,7 +68,7 @@ func (w *witness) takesOver(c *call, r agent.Returned) {
 	case !r.Counted && (r.Sent || r.Settled || r.Candidate != nil):
 		w.fails(BreakFork, "the outcome of a call that was sent, and did not count")
 	case r.Substituted:
-		w.given(c, r.Outcome)
+		w.given(c, r.Outcome, true)
 	case !r.Counted && (r.Status == agent.StatusOK || r.Status == agent.StatusResultUnknown):
 		w.fails(BreakFork, "a call that was not sent returned %s", r.Status)
 	case r.Counted && !r.Sent && (r.Status == agent.StatusOK || r.Status == agent.StatusResultUnknown):
@@ -94,11 +94,11 @@ func (w *witness) takesOver(c *call, r agent.Returned) {
 }
 
 // given checks an outcome that an operator gave: nothing was sent, and no write is made
-// to look done.
-func (w *witness) given(c *call, out agent.Outcome) {
+// to look done. Once it is observed, its reason may be another.
+func (w *witness) given(c *call, out agent.Outcome, observed bool) {
 	settled := []agent.Status{agent.StatusOK, agent.StatusRejected, agent.StatusFailed, agent.StatusUnavailable}
 	switch {
-	case out.Sent || out.Request != "" || out.Reason != agent.ReasonSubstituted:
+	case out.Sent || out.Request != "" || out.Reason != agent.ReasonSubstituted && !observed:
 		w.fails(BreakFork, "an outcome that an operator gave says that it was sent, or not that it was given")
 	case !slices.Contains(settled, out.Status) || out.Class == agent.ClassBudget || (out.Status == agent.StatusOK) != (out.Class == agent.ClassOK):
 		w.fails(BreakFork, "an operator cannot give an outcome %s (%s)", out.Status, out.Class)
@@ -119,7 +119,7 @@ func (w *witness) substituted(s agent.Substitute) {
 	case s.Turn != nil && s.Turn.Usage != agent.Usage{}:
 		w.fails(BreakFork, "a turn that was given has used tokens")
 	case s.Outcome != nil && w.call != nil:
-		w.given(w.call, *s.Outcome)
+		w.given(w.call, *s.Outcome, false)
 		if s.Outcome.Status == agent.StatusOK && w.call.tool.Name == "" {
 			w.fails(BreakFork, "an operator made a call of an unknown tool look done")
 		}

@@ -67,7 +67,7 @@ func (w walker) gives() {
 // forks too.
 func TestWitness_AgreesOnForks(t *testing.T) {
 	var carried, unknown, given int
-	for seed := range uint64(150) {
+	for seed := range uint64(60) {
 		spec := enginetest.Spec("r")
 		spec.Budget = agent.Budget{Calls: 2 + int(seed%5), Turns: 2 + int(seed%7), Tokens: 200 + int64(seed%9)*200, Wall: 20 + int64(seed%11)*200}
 		if seed%3 == 0 {

@@ -134,6 +134,12 @@ func (w walker) prepares() {
 
 func (w walker) observes() {
 	o := w.told()
+	if o.Status == agent.StatusOK && !w.run.Call.Settled && w.IntN(5) == 0 { // the result does not hold
+		o.Status, o.Class, o.Reason = agent.StatusUnavailable, agent.ClassProtocolError, "invalid_result"
+		if w.writes() {
+			o.Status, o.Message = agent.StatusResultUnknown, agent.BodyRef{}
+		}
+	}
 	if w.run.Call.Outcome.Status == agent.StatusResultUnknown {
 		if !w.writes() {
 			o.Message = w.store("told")
