@@ -16,7 +16,7 @@ import (
 func TestParse_SaysWhere(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"tools":[{"name":"a","replies":[{"txt":"b"}]}]}`:   `s.json:1:35: tools.0.replies.0.txt: `,
-		"{\n  \"tools\": [\n    {\"nam\": \"a\"}\n  ]\n}":   `s.json:3:6: tools.0.nam: `,
+		"{\n  \"tools\": [\n    {\"nam\": \"a\"}\n  ]\n}":    `s.json:3:6: tools.0.nam: `,
 		`{"tools":[{"name":"a","description":{"tims":3}}]}`:  `tools.0.description: unknown key "tims"`,
 		`{"tools":[{"name":"a","when":{"lists":"x"}}]}`:      `tools.0.when.lists: "x" is no range of counts`,
 		`{"tools":[{"name":"a","replies":[{"delay":"5"}]}]}`: `tools.0.replies.0.delay: "5" is no length of time`,
