@@ -206,6 +206,18 @@ func TestWorkflow_HasTheJournalOfTheEmbeddedEngine(t *testing.T) {
 	}
 }
 
+// TestWorkflow_RefusesAForkByName: its parent's journal is another workflow's history, which
+// a workflow cannot read; so the engine will have to hand it in. Until then it says so.
+func TestWorkflow_RefusesAForkByName(t *testing.T) {
+	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
+	spec := enginetest.Spec("fork")
+	spec.Fork = &agent.Fork{Run: "demo", Seq: 1, Head: strings.Repeat("0", 64)}
+	env.ExecuteWorkflow(runWorkflow, spec, "tester")
+	if err := env.GetWorkflowError(); err == nil || !strings.Contains(err.Error(), "this engine cannot fork") {
+		t.Errorf("a fork: %v, want that this engine cannot", err)
+	}
+}
+
 func (s story) nodes(t *testing.T, now func() time.Time) *nodes {
 	var script enginetest.Script
 	for tool := range strings.FieldsSeq(s.tools) {
