@@ -125,7 +125,10 @@ func (c *choice) answering(user *config.User) error {
 // endpoint settles where the model is asked, and whether it may be asked there.
 func (c *choice) endpoint(user *config.User) error {
 	e, err := c.model.OpenAI.Resolve(c.options.Model, c.env)
-	if err != nil {
+	switch {
+	case err != nil && c.options.Model != "":
+		return fmt.Errorf("the model %q: %w", c.options.Model, err)
+	case err != nil:
 		return c.place(c.own.OpenAI != nil, err, "model", config.KindOpenAI)
 	}
 	if _, err := user.Admit(e.BaseURL, c.env); err != nil {
@@ -209,12 +212,11 @@ func (c *choice) costs() error {
 
 // place puts a problem at its place: in the file itself, or in the configuration.
 func (c *choice) place(own bool, err error, path ...string) error {
-	var refused *config.Refused
 	problem := []tools.Problem{{Path: path, Message: err.Error()}}
 	switch {
 	case own:
 		return c.file.Problems(problem)
-	case errors.As(err, &refused), c.model.Own(), c.options.Model != "" || c.scenario.Config.Model.OpenAI == nil:
+	case c.model.Own(), path[1] == config.KindOpenAI && c.scenario.Config.Model.OpenAI == nil:
 		return err
 	}
 	return c.scenario.Config.Problems(problem)
