@@ -299,7 +299,7 @@ func TestContext_AFullRunEnds(t *testing.T) {
 // aTale is a random tale.
 func aTale(t *rapid.T) *tale {
 	l := begun(strings.Repeat("t", rapid.IntRange(1, 800).Draw(t, "task")))
-	for range rapid.IntRange(0, 25).Draw(t, "turns") {
+	for range rapid.IntRange(0, 14).Draw(t, "turns") {
 		if rapid.IntRange(0, 5).Draw(t, "kind") == 0 {
 			l.refused()
 			continue
