@@ -42,8 +42,9 @@ type Tool struct {
 	Risk       agent.Risk `json:"risk"`
 	HostOnly   bool       `json:"host_only,omitempty"`
 	SideEffect string     `json:"side_effect,omitempty"`
-	// Needs is how many people must sign for a call.
+	// Needs is how many people must sign for a call, Asks how many its contract asks for.
 	Needs     int      `json:"needs"`
+	Asks      int      `json:"asks"`
 	Approvers []string `json:"approvers,omitempty"` // who can
 	// Paths are the shortest paths to an open Send, up to the names of approvers.
 	Paths []Path `json:"paths"`
@@ -218,7 +219,7 @@ func (p *proof) alike(name string) []string {
 func (p *proof) tool(asked agent.Tool) Tool {
 	t := Tool{
 		Name: asked.Name, Risk: asked.Risk, HostOnly: asked.HostOnly, SideEffect: p.options.SideEffects[asked.Name],
-		Needs: p.needs[asked.Name], Paths: []Path{},
+		Needs: p.needs[asked.Name], Asks: asked.Approvers, Paths: []Path{},
 	}
 	if t.HostOnly {
 		return t
@@ -266,10 +267,10 @@ func (f Failure) renamed(was, is string) Failure {
 
 // Summary is the verdict in one sentence.
 func (r Report) Summary() string {
-	writes := 0
+	var writes []string
 	for _, t := range r.Tools {
 		if t.Needs > 0 {
-			writes++
+			writes = append(writes, t.Name)
 		}
 	}
 	switch {
@@ -282,10 +283,10 @@ func (r Report) Summary() string {
 	case len(r.Exceptions) > 0:
 		return fmt.Sprintf("PASS, with %s that was allowed by name: what else needs signatures is sent with them only.",
 			count(len(r.Exceptions), "exception", "exceptions"))
-	case writes == 0:
+	case len(writes) == 0:
 		return "PASS: the model is shown no tool that needs a signature."
 	}
-	return fmt.Sprintf("PASS: no path sends a call of %s without the signatures that it needs.", count(writes, "tool that needs them", "tools that need them"))
+	return fmt.Sprintf("PASS: no path sends a call of %s without the signatures that it needs.", strings.Join(writes, ", "))
 }
 
 func count(n int, one, many string) string {

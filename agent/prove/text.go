@@ -65,6 +65,8 @@ func (t Tool) rests() string {
 	switch {
 	case t.HostOnly:
 		return "for the Host only: no proposal of it is taken"
+	case t.Asks < t.Needs:
+		return fmt.Sprintf("needs %s, and its contract asks for %d", count(t.Needs, "signature", "signatures by different people"), t.Asks)
 	case t.Needs == 0:
 		return "no signature, since its contract says that it changes nothing"
 	case len(t.Approvers) == 0:

@@ -93,7 +93,7 @@ Start with: sallyport demo`,
 		a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
 		a.verifyCommand(),
 		a.serveCommand(), a.backupCommand(), a.gcCommand(), a.eraseCommand(),
-		a.acceptCommand(), a.graphCommand(), a.keysCommand(), a.mcpCommand(), a.versionCommand(), exitCodesTopic(),
+		a.acceptCommand(), a.graphCommand(), a.proveCommand(), a.keysCommand(), a.mcpCommand(), a.versionCommand(), a.legCommand(), exitCodesTopic(),
 	)
 	return root
 }

@@ -33,7 +33,7 @@ var exits = []struct {
 	means string
 }{
 	{exitOK, "ok; a run has completed, also after refused calls"},
-	{exitFailed, "the run has failed or was cancelled, the scenario or acceptance did not hold, or the state cannot be written"},
+	{exitFailed, "the run has failed or was cancelled, the scenario, acceptance or proof did not hold, or the state cannot be written"},
 	{exitUsage, "usage or configuration, a script that does not fit its run included; files are named as file:line:col"},
 	{exitDenied, "denied: the decision came late, is not allowed, or is about something else; or another process serves the run"},
 	{exitNoKey, "no usable key, of an approver or of the model's endpoint: none is there, its file or passphrase is wrong, the run does not know it, or too few may approve"},

@@ -27,6 +27,7 @@ const (
 	formatDot     format = "dot"
 	formatJUnit   format = "junit"
 	formatTAP     format = "tap"
+	formatText    format = "text"
 )
 
 var formats = []format{formatTable, formatJSON, formatJSONL}
@@ -36,10 +37,10 @@ const formatsKey = "formats"
 
 // Set implements the flag.
 func (f *format) Set(s string) error {
-	all := append(slices.Clone(formats), formatMermaid, formatDot, formatJUnit, formatTAP)
+	all := append(slices.Clone(formats), formatMermaid, formatDot, formatJUnit, formatTAP, formatText)
 	if !slices.Contains(all, format(s)) {
-		return fmt.Errorf("there is no format %q; there are %s, and for graph %s and %s, for test %s and %s",
-			s, "table, json, jsonl", formatMermaid, formatDot, formatJUnit, formatTAP)
+		return fmt.Errorf("there is no format %q; there are %s, and for graph %s and %s, for test %s and %s, for prove %s",
+			s, "table, json, jsonl", formatMermaid, formatDot, formatJUnit, formatTAP, formatText)
 	}
 	*f = format(s)
 	return nil
