@@ -3,6 +3,8 @@ package scenarios
 import (
 	"context"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"sallyport/tools/calcserver"
@@ -16,6 +18,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "shelf" {
 		serveShelf()
 	}
+	if len(os.Args) > 1 && os.Args[1] == LegCommand {
+		os.Exit(Leg(context.Background(), os.Args[0], os.Stdin, os.Stdout, fillDisk))
+	}
 	if len(os.Args) > 2 && os.Args[1] == "mcp" {
 		switch os.Args[2] {
 		case "docs":
@@ -27,6 +32,12 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// fillDisk is the command's: see cmd/sallyport.
+func fillDisk() error {
+	signal.Ignore(syscall.SIGXFSZ)
+	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{})
 }
 
 func serveScript(file, folder string) int {

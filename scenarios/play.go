@@ -67,7 +67,7 @@ func Play(ctx context.Context, s *Scenario, o PlayOptions) (result Result, err e
 	start := time.Now()
 	o.Scripted = o.Decide != VerbWait
 	if o.Name == "" {
-		o.Name = s.Name()
+		o.Name = s.base() // a case may have a long name, and a grant holds the run's
 	}
 	result = Result{Scenario: s.Title, Case: s.Case, File: s.File, Compared: o.Decide == "", Mismatches: []Mismatch{}, Calls: []Call{}}
 	st, err := SetUp(s, o.StageOptions)

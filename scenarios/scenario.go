@@ -45,11 +45,15 @@ func (s *Scenario) IsScenario() bool { return s.Title != "" }
 
 // Name is the file's name without folder and ending, and the case.
 func (s *Scenario) Name() string {
-	name := strings.TrimSuffix(filepath.Base(s.File), filepath.Ext(s.File))
 	if s.Case == "" {
-		return name
+		return s.base()
 	}
-	return name + "[" + s.Case + "]"
+	return s.base() + "[" + s.Case + "]"
+}
+
+// base is the file's name without folder and ending.
+func (s *Scenario) base() string {
+	return strings.TrimSuffix(filepath.Base(s.File), filepath.Ext(s.File))
 }
 
 // Plan is the run that the file asks for, in the workspace and with the approvers of

@@ -28,6 +28,7 @@ type tape struct {
 	grants  []string // that were delivered, genuine or not
 	faults  int      // that happened
 	acted   map[int]bool
+	kept    []record  // all but what the model heard, for the next leg
 	failed  error     // the tape could not be written
 	waits   *patience // for what a model owes
 }
@@ -39,8 +40,10 @@ type record struct {
 	Grant   string    `json:"grant,omitempty"`
 	Missing []missing `json:"missing,omitempty"`
 	Acted   *int      `json:"acted,omitempty"`
-	Fault   string    `json:"fault,omitempty"` // the point at which the process was about to end
-	Jump    int64     `json:"jump,omitempty"`  // how far the clock was set ahead, in nanoseconds
+	Fault   string    `json:"fault,omitempty"`  // the point at which the process was about to end
+	Jump    int64     `json:"jump,omitempty"`   // how far the clock was set ahead, in nanoseconds
+	Jumped  *int      `json:"jumped,omitempty"` // by which item of the scenario's clock
+	Reached Point     `json:"reached,omitempty"`
 	Error   string    `json:"error,omitempty"`
 	Script  *mistake  `json:"script,omitempty"`
 }
@@ -72,6 +75,8 @@ func (t *tape) add(r record) {
 func (t *tape) take(r record) {
 	if r.Heard != nil {
 		t.heard = append(t.heard, *r.Heard)
+	} else {
+		t.kept = append(t.kept, r)
 	}
 	if r.Given != nil {
 		t.given = append(t.given, *r.Given)

@@ -54,10 +54,12 @@ func (w *watch) reach(ctx context.Context, at Point, run agent.Run) (bool, error
 	w.reached[at]++
 	n := w.reached[at]
 	w.mu.Unlock()
+	w.play.tape.add(record{Reached: at})
 	acted := false
 	for i, j := range w.play.stage.Scenario.Clock {
 		if j.At == at && max(1, j.Nth) == n && !w.jumpOnce(i) {
-			w.play.jump(j.Jump.Std())
+			w.play.stage.clock.jump(j.Jump.Std())
+			w.play.tape.add(record{Jump: int64(j.Jump), Jumped: &i})
 			acted = true
 		}
 	}
