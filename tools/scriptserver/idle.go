@@ -14,12 +14,11 @@ import (
 // idleFor is how long a spawned process lives if the script does not say.
 const idleFor = time.Minute
 
-// Idle does nothing until the time has passed or ctx ends. A stubborn one ignores SIGTERM, SIGINT and
-// SIGHUP, and ctx.
+// Idle does nothing until the time has passed or ctx ends. A stubborn process ignores SIGTERM, SIGINT and
+// SIGHUP from then on.
 func Idle(ctx context.Context, d time.Duration, stubborn bool) {
 	if stubborn {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-		ctx = context.WithoutCancel(ctx)
 	}
 	wait(ctx, d)
 }

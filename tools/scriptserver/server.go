@@ -42,8 +42,7 @@ func Serve(ctx context.Context, script Script, o Options, in io.Reader, out io.W
 	}
 	defer s.close()
 	if slices.Contains(script.Ignores, IgnoreTerminate) {
-		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-		ctx = context.WithoutCancel(ctx)
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // also where somebody was told of them
 	}
 	ctx, s.stop = context.WithCancel(ctx)
 	defer s.stop()
@@ -124,7 +123,8 @@ func (s *server) end(code int) {
 	s.stop()
 }
 
-// read passes lines on until the input ends.
+// read passes lines on until the input ends. Nobody takes them from it once the server is deaf, and then
+// nothing more is read.
 func (s *server) read(ctx context.Context, in io.Reader, lines chan<- []byte) {
 	lineReader := bufio.NewReader(in)
 	for {
@@ -136,9 +136,6 @@ func (s *server) read(ctx context.Context, in io.Reader, lines chan<- []byte) {
 		select {
 		case lines <- line:
 		case <-ctx.Done():
-			return
-		}
-		if s.isDeaf() { // nothing is read, the end of the input neither
 			return
 		}
 	}
