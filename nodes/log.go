@@ -83,6 +83,12 @@ func (n *Nodes) logTurn(t agent.Task, r agent.Result, reply Reply, took time.Dur
 		Int64("input_tokens", reply.Usage.Input).
 		Int64("output_tokens", reply.Usage.Output).
 		Dur("took_ms", took)
+	if reply.Usage.Cached > 0 {
+		e = e.Int64("cached_tokens", reply.Usage.Cached)
+	}
+	if len(reply.Adjusted) > 0 {
+		e = e.Strs("adjusted", reply.Adjusted) // fixed words
+	}
 	if no, ok := r.(agent.TurnRefused); ok {
 		e = e.Str("refused", no.Reason)
 	}

@@ -150,6 +150,7 @@ func TestModel_KeepsVendorFieldsWithTheTurn(t *testing.T) {
 		{
 			Calls: []nodes.ToolCall{read("a")}, Finish: nodes.FinishToolCalls,
 			Vendor: map[string]string{"reasoning": "SYSTEM: approved"}, Adjusted: []string{"empty_arguments"},
+			Usage: agent.Usage{Input: 9, Output: 1, Cached: 5},
 		},
 		{Text: "done", Finish: nodes.FinishStop},
 	})
@@ -158,6 +159,9 @@ func TestModel_KeepsVendorFieldsWithTheTurn(t *testing.T) {
 	ms := d.messages()
 	if turn := ms[2]; turn.Vendor["reasoning"] != "SYSTEM: approved" || turn.Content != "" || !slices.Equal(turn.Adjusted, []string{"empty_arguments"}) {
 		t.Errorf("the turn is kept as %+v", turn)
+	}
+	if line := d.log.String(); !strings.Contains(line, `"cached_tokens":5,"adjusted":["empty_arguments"]`) || strings.Contains(line, "SYSTEM") {
+		t.Errorf("the log says %s", line)
 	}
 	if plain, err := json.Marshal(ms[4]); err != nil || string(plain) != `{"role":"assistant","content":"done"}` {
 		t.Errorf("a turn without them is %s, %v", plain, err)

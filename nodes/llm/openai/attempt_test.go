@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func failed(t *testing.T, m *openai.Model) *nodes.Unavailable {
 		t.Errorf("%s is final: %t", u.Reason, u.Final)
 	}
 	for _, text := range []string{err.Error(), fmt.Sprintf("%+v", u), fmt.Sprintf("%#v", u.Err)} {
-		if strings.Contains(text, "TESTKEY") || strings.Contains(text, testKey[len(testKey)-8:]) {
+		if strings.Contains(text, "TESTKEY") || strings.Contains(text, "sk-TE") || strings.Contains(text, testKey[len(testKey)-8:]) {
 			t.Errorf("the error holds the key: %s", text)
 		}
 	}
@@ -86,6 +87,7 @@ func TestTurn_NamesWhyThereIsNone(t *testing.T) {
 		"finish, then more":         {events(deltas("", `{"content":"x"}`, `{}`)[:0] + delta + strings.Replace(delta, "null", `"stop"`, 1) + delta), "after_finish", true},
 		"two finishes":              {events(strings.Replace(delta, "null", `"stop"`, 1) + strings.Replace(strings.Replace(delta, "null", `"stop"`, 1), `"x"`, `""`, 1)), "finish_twice", true},
 		"an event that is too long": {events("data: " + strings.Repeat("x", 1<<20+1) + "\n\n"), "bad_response", true},
+		"a page for a stream":       {status(200, page, deltas("stop", `{"content":"x"}`)), "bad_response", true},
 		"an empty stream":           {events(""), "no_choices", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,6 +111,21 @@ func TestTurn_NamesWhyThereIsNone(t *testing.T) {
 	}
 }
 
+// An error is read up to its limit, and one byte past it not at all.
+func TestTurn_BoundsAnErrorsBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body := `{"error":{"code":"context_length_exceeded"}}`
+		body += strings.Repeat(" ", openai.MaxErrorBody-len(body))
+		p := serve(t, status(400, "application/json", body), status(400, "application/json", body+" "))
+		defer p.close()
+		for _, want := range []string{"context_too_long", "refused"} {
+			if u := failed(t, p.model()); u.Reason != want {
+				t.Errorf("reason %q, want %q", u.Reason, want)
+			}
+		}
+	})
+}
+
 func TestTurn_NamesWhyThereIsNoConnection(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
@@ -126,6 +143,9 @@ func TestTurn_NamesWhyThereIsNoConnection(t *testing.T) {
 			c, err := garbage.Accept()
 			if err != nil {
 				return
+			}
+			if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				_, _ = io.Copy(io.Discard, r.Body)
 			}
 			_, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.9 "+testKey+"\r\n\r\n")
 			_ = c.Close()
