@@ -230,6 +230,7 @@ func restage(s *Scenario, o order, self string) (*Stage, error) {
 		Scenario: s, Run: o.Run, Dir: o.Dir, Desk: filepath.Join(o.Dir, deskFolder), State: o.State,
 		scripted: true, closeLog: func() error { return nil },
 	}
+	st.clock.jump(-s.ahead())
 	for _, name := range st.keyNames() {
 		key, err := grant.LoadPrivateKey(filepath.Join(st.State, keysFolder, name+".json"), nil)
 		if err != nil {

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"path/filepath"
 	"strings"
+	"time"
 
 	"sallyport/agent"
 	"sallyport/scenarios/config"
@@ -49,6 +50,20 @@ func (s *Scenario) Name() string {
 		return s.base()
 	}
 	return s.base() + "[" + s.Case + "]"
+}
+
+// ahead is how far the scenario sets the Host's clock ahead in all.
+func (s *Scenario) ahead() time.Duration {
+	var sum time.Duration
+	for _, j := range s.Clock {
+		sum += j.Jump.Std()
+	}
+	for _, all := range s.Approvals {
+		for _, d := range all.List {
+			sum += d.After.Std()
+		}
+	}
+	return sum
 }
 
 // base is the file's name without folder and ending.

@@ -134,6 +134,7 @@ func setUp(s *Scenario, o StageOptions) (_ *Stage, err error) {
 	if made, err = st.makeDir(o); err != nil {
 		return nil, err
 	}
+	st.clock.jump(-s.ahead())
 	if err := st.makeDesk(); err != nil {
 		return nil, err
 	}
