@@ -82,7 +82,7 @@ is kept for it.`,
   sallyport test scenarios -o junit --out report.xml`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("name files or folders that hold scenarios, such as: sallyport test .")
+				return errors.New("name files or folders that hold scenarios, such as in: sallyport test scenarios")
 			}
 			return nil
 		},

@@ -5,12 +5,26 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"sallyport/scenarios"
 )
+
+// A pipe that nobody writes to does not hold the search up.
+func TestFind_PipeIsNoFile(t *testing.T) {
+	tree(t, map[string]string{"sallyport.yaml": calcConfig})
+	if err := unix.Mkfifo("pipe.yaml", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{".", "pipe.yaml"} {
+		if _, err := Find([]string{path}, scenarios.LoadOptions{}); err == nil || !strings.Contains(err.Error(), "\"pipe.yaml\" is no ordinary file") {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
 
 // A folder or file that may not be read is no empty one.
 func TestFind_WhatMayNotBeReadIsAnError(t *testing.T) {

@@ -101,7 +101,7 @@ func odd() {
 func linger() {
 	cmd := exec.Command(os.Args[0], "linger", lingerMark)
 	cmd.Env, cmd.Stdout, cmd.Stderr = []string{}, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = detached()
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}

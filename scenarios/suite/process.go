@@ -34,7 +34,7 @@ var players = household{live: map[int]string{}}
 
 // household sees to it that nothing of a child is left.
 type household struct {
-	mu   sync.Mutex // held while a child is started, and while orphans are looked for
+	mu   sync.Mutex     // held while a child is started, and while orphans are looked for
 	live map[int]string // the folder that each plays in
 }
 
