@@ -118,13 +118,13 @@ func forkEverywhere(t *testing.T, h Harness) {
 	for at := int64(1); at < run.Seq; at++ {
 		id := "f" + agent.CallID("f", at, 0)[:8]
 		before := w.TotalSent()
-		fork := h.begin(t, ForkOf(t, h, "p", at, id))
+		h.begin(t, ForkOf(t, h, "p", at, id))
 		h.named(t, id)
-		fork = h.serve(t, id, w, script)
+		fork := h.serve(t, id, w, script)
 		switch {
 		case at < checked: // the write is not carried: a person must sign it again
 			in(t, fork, agent.StateAwaitingApproval)
-			h.refused(t, id, Sign(run2(t, h, "p", at), "alice", h.Now()), "", agent.CodeOther)
+			h.refused(t, id, Sign(h.waited(t, "p"), "alice", h.Now()), "", agent.CodeOther)
 			h.accepted(t, id, Sign(fork, "alice", h.Now()), "", agent.RowGranted)
 			fork = h.serve(t, id, w, script)
 		case at < returned: // it was in flight: nobody knows
@@ -181,10 +181,9 @@ func counted(t *testing.T, h Harness, at int64) int {
 	return n
 }
 
-// run2 is the parent as it waited, for its candidate.
-func run2(t *testing.T, h Harness, id string, _ int64) agent.Run {
+// waited is the run as it first waited for a person.
+func (h Harness) waited(t *testing.T, id string) (run agent.Run) {
 	t.Helper()
-	var run agent.Run
 	for e, err := range h.Journal(t.Context(), id, 1, false) {
 		if err == nil {
 			run, err = agent.Apply(run, e)
