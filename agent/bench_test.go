@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,6 +38,48 @@ func BenchmarkAdvance(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, err := agent.Advance(run, ev); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCarry is the start of a fork of a run of 10,000 entries, in memory.
+func BenchmarkCarry(b *testing.B) {
+	spec := enginetest.Spec("r")
+	spec.Budget = agent.Budget{Calls: 10_000, Turns: 10_000, Tokens: 1 << 40, Wall: 1 << 20}
+	run, first, err := agent.Advance(agent.Run{}, agent.Begin(spec, "operator", epoch))
+	if err != nil {
+		b.Fatal(err)
+	}
+	entries := []agent.Entry{first}
+	for len(entries) < 10_000 {
+		var r agent.Result
+		switch run.Open.Kind {
+		case agent.Ask:
+			turn := proposes(enginetest.ToolRead)
+			turn.Message = ref(fmt.Sprint(len(entries)))
+			r = turn
+		case agent.Prepare:
+			tool, _ := run.Spec.Tool(run.Call.Proposal.Tool)
+			r = agent.Checked{Arguments: arguments, Definition: tool.Definition}
+		case agent.Send:
+			r = came(agent.StatusOK, agent.ClassOK)
+		case agent.Observe, agent.Present, agent.Verify:
+			r = observed(agent.StatusOK, agent.ClassOK)
+		}
+		next, e, err := agent.Advance(run, agent.FromNode(run.Open.Effect, r, epoch))
+		if err != nil {
+			b.Fatal(err)
+		}
+		run, entries = next, append(entries, e)
+	}
+	point, _, err := agent.ForkPoint(each(entries), 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	spec.Run, spec.Fork = "f", &point
+	for b.Loop() {
+		if _, _, err := agent.Carry(spec, "operator", each(entries), epoch); err != nil {
 			b.Fatal(err)
 		}
 	}

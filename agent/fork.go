@@ -101,7 +101,7 @@ func Carry(spec Spec, actor string, parent iter.Seq2[Entry, error], at time.Time
 	}
 	start := Begin(spec, actor, at)
 	start.fork = true
-	p := prefix{at: start.time}
+	p := prefix{named: map[BodyRef]bool{{}: true}} // a reference that names nothing is not copied
 	if err := p.take(start); err != nil {
 		return nil, nil, err
 	}
@@ -118,10 +118,10 @@ func Carry(spec Spec, actor string, parent iter.Seq2[Entry, error], at time.Time
 
 // prefix is the beginning of a fork's journal.
 type prefix struct {
-	at      time.Time
 	run     Run
 	commits []Commit
-	bodies  []BodyRef
+	bodies  []BodyRef // in the order in which they are first named
+	named   map[BodyRef]bool
 }
 
 func (p *prefix) take(ev Event) error {
@@ -134,8 +134,8 @@ func (p *prefix) take(ev Event) error {
 	}
 	p.run, p.commits = next, append(p.commits, Commit{Run: next, Entry: entry})
 	for _, ref := range named(ev.body) {
-		if !ref.IsZero() && !slices.Contains(p.bodies, ref) {
-			p.bodies = append(p.bodies, ref)
+		if !p.named[ref] {
+			p.named[ref], p.bodies = true, append(p.bodies, ref)
 		}
 	}
 	return nil
