@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -199,12 +200,26 @@ func turns(name string, node ast.Node, line func(int) string) (llm.Script, error
 	return s, nil
 }
 
+var unknownField = regexp.MustCompile(`unknown field "(.*)"$`)
+
+// turnKeys are the keys of a script's turns and calls.
+var turnKeys = []string{
+	"say", "call", "calls", "obey", "expect", "expect_message", "finish", "usage", "raw", "chunks", "profile", "unavailable",
+	"tool", "args", "arguments", "id", "offered",
+}
+
 // scriptErr gives an error of the YAML library the form of all others.
 func scriptErr(name string, line func(int) string, err error) error {
 	d := config.Diagnostic{File: name, Message: err.Error()}
 	var placed yaml.Error
 	if errors.As(err, &placed) {
 		d.Message = "script: " + placed.GetMessage()
+		if m := unknownField.FindStringSubmatch(d.Message); m != nil {
+			d.Remedy = "the keys are those of a turn or a call: " + strings.Join(turnKeys, ", ")
+			if near := config.Nearest(m[1], turnKeys); near != "" {
+				d.Remedy = fmt.Sprintf("did you mean %q?", near)
+			}
+		}
 		if t := placed.GetToken(); t != nil && t.Position != nil {
 			d.Line, d.Column = t.Position.Line, t.Position.Column
 			d.Excerpt = line(d.Line)
