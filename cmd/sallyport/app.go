@@ -92,7 +92,7 @@ Start with: sallyport demo`,
 		a.approvalsCommand(), a.approveCommand(), a.rejectCommand(),
 		a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
 		a.verifyCommand(),
-		a.serveCommand(), a.backupCommand(), a.gcCommand(), a.eraseCommand(),
+		a.scenarioCommand(), a.serveCommand(), a.backupCommand(), a.gcCommand(), a.eraseCommand(),
 		a.acceptCommand(), a.graphCommand(), a.proveCommand(), a.keysCommand(), a.mcpCommand(), a.versionCommand(), a.legCommand(), exitCodesTopic(),
 	)
 	return root

@@ -355,3 +355,31 @@ func TestRecord_NeedsAFile(t *testing.T) {
 		t.Error(u.read("x.jsonl"))
 	}
 }
+
+// A run of a real model becomes a scenario that needs none, and holds.
+func TestScenario_FromARunOfAnEndpoint(t *testing.T) {
+	const content = "It was changed on 9 March.\n"
+	u, p := askingUser(t, content)
+	u.env = []string{config.EnvModel + "=m", config.EnvBaseURL + "=" + p.base()}
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
+	u.must(exitOK, "approve", "r", "--sha256", digest)
+	u.env = nil
+	p.Close()
+	u.write("below/.keep", "")
+	if got := u.must(exitOK, "scenario", "from-run", "r", "--out", "below/r.yaml"); got.messages != "" || got.stdout != "" {
+		t.Errorf("%+v", got)
+	}
+	text := u.read("below/r.yaml")
+	if !strings.Contains(text, "\nconfig: \"../sallyport.yaml\"\n") || !strings.Contains(text, "open_body: true\n") {
+		t.Error(text)
+	}
+	if got := u.must(exitOK, "run", "below/r.yaml"); !strings.Contains(got.stdout, "PASS") {
+		t.Errorf("%+v\n%s", got, text)
+	}
+	u.must(exitUsage, "scenario", "from-run", "r", "--out", "below/r.yaml")
+	if got := u.must(exitOK, "scenario", "from-run", "r"); !strings.Contains(got.stdout, "scenario: \"As run r went\"\ntask: ") {
+		t.Error(got.stdout)
+	}
+	u.must(exitUsage, "scenario", "from-run", "other")
+}
