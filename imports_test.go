@@ -95,7 +95,10 @@ var homes = []home{
 	},
 	{prefix: "github.com/openai/openai-go", in: []string{"nodes/llm/*"}},
 	{prefix: "github.com/rogpeppe/go-internal", tests: []string{"cmd/sallyport", "scenarios"}},
-	{prefix: "github.com/rs/zerolog", in: []string{"cmd/sallyport", "nodes", "nodes/llm", "scenarios", "tools/*"}},
+	{
+		prefix: "github.com/rs/zerolog", in: []string{"cmd/sallyport", "nodes", "nodes/llm", "scenarios", "tools/*"},
+		tests: []string{"nodes/llm/openai"},
+	},
 	{prefix: "github.com/santhosh-tekuri/jsonschema", in: []string{"tools"}, tests: []string{"*"}},
 	{prefix: "github.com/spf13/", in: []string{"cmd/sallyport"}},
 	{prefix: "go.temporal.io/", in: []string{"agent/temporal"}},
