@@ -28,10 +28,10 @@ type order struct {
 	Update bool   `json:"update,omitempty"`
 }
 
-// Play is the child: it reads an order, plays that case with self as the executable
-// that servers are started from, and writes what came of it. The folder stays; whoever
+// Play is the child: it reads an order, plays that case on a stage as base says, but for
+// where it lies, and writes what came of it. The folder stays; whoever
 // gave the order removes it. It returns an error only if it could not answer.
-func Play(ctx context.Context, in io.Reader, out io.Writer, self string) error {
+func Play(ctx context.Context, in io.Reader, out io.Writer, base scenarios.StageOptions) error {
 	var o order
 	dec := json.NewDecoder(in)
 	if err := dec.Decode(&o); err != nil {
@@ -43,14 +43,14 @@ func Play(ctx context.Context, in io.Reader, out io.Writer, self string) error {
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	if err := json.NewEncoder(out).Encode(o.play(ctx, self)); err != nil {
+	if err := json.NewEncoder(out).Encode(o.play(ctx, base)); err != nil {
 		return fmt.Errorf("tell what came of %q: %w", o.Name, err)
 	}
 	return nil
 }
 
 // play plays the case.
-func (o order) play(ctx context.Context, self string) Result {
+func (o order) play(ctx context.Context, base scenarios.StageOptions) Result {
 	s, err := o.load()
 	if err != nil {
 		return unplayed(err)
@@ -59,9 +59,8 @@ func (o order) play(ctx context.Context, self string) Result {
 		return Result{Status: StatusFailed, Failures: []Failure{{File: o.File, What: "expect", Message: "the scenario expects nothing, so that it shows nothing: say under `expect` what must hold"}}}
 	}
 	golden := o.golden(s)
-	played, err := scenarios.Play(ctx, s, scenarios.PlayOptions{
-		StageOptions: scenarios.StageOptions{Self: self, Dir: o.Dir, Run: o.Run}, Keep: true, Update: o.Update,
-	})
+	base.Dir, base.Run = o.Dir, o.Run
+	played, err := scenarios.Play(ctx, s, scenarios.PlayOptions{StageOptions: base, Keep: true, Update: o.Update})
 	r := Result{Status: StatusPassed, State: string(played.State)}
 	for _, m := range played.Mismatches {
 		r.Failures = append(r.Failures, failureOf(m))

@@ -105,7 +105,7 @@ func TestFailure_OfSeveralLinesIsADifference(t *testing.T) {
 }
 
 func TestPlay_OrderThatIsNone(t *testing.T) {
-	if err := Play(t.Context(), strings.NewReader("x"), os.Stdout, "self"); err == nil || !strings.Contains(err.Error(), "read what to play") {
+	if err := Play(t.Context(), strings.NewReader("x"), os.Stdout, scenarios.StageOptions{Self: "self"}); err == nil || !strings.Contains(err.Error(), "read what to play") {
 		t.Errorf("%v", err)
 	}
 }

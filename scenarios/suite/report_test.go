@@ -18,7 +18,7 @@ import (
 // nasty is text that breaks what is written carelessly: markup, quotes, escapes,
 // directives of TAP, control characters that XML cannot hold, what reorders a line, and
 // bytes that are no text.
-const nasty = "a]]>b<c>&\"'\\#skip %s\x1b[2J\x00\r\n\u202eevil\U000e0041\ufffe\xff…"
+const nasty = "a]]>b<c>&\"'\\ # SKIP %s\x1b[2J\x00\r\n\u202eevil\U000e0041\ufffe\xff…"
 
 // told is a suite in which everything has happened.
 func told() Summary {
@@ -75,18 +75,18 @@ func plain(t *testing.T, text string) {
 }
 
 func TestTable(t *testing.T) {
-	const shown = "a]]>b<c>&\"'\\#skip %s⟦U+001B⟧[2J⟦U+0000⟧⟦U+000D⟧⟦U+000A⟧⟦U+202E⟧evil⟦U+E0041⟧⟦U+FFFE⟧⟦0xFF⟧…"
+	const shown = "a]]>b<c>&\"'\\ # SKIP %s⟦U+001B⟧[2J⟦U+0000⟧⟦U+000D⟧⟦U+000A⟧⟦U+202E⟧evil⟦U+E0041⟧⟦U+FFFE⟧⟦0xFF⟧…"
 	want := strings.ReplaceAll(`FAIL    pack/bad$  Title $ (1.50 s)
     pack/bad.yaml:12: expect.state
       - want  completed
-      + got   faileda]]>b<c>&"'\#skip %s⟦U+001B⟧[2J⟦U+0000⟧⟦U+000D⟧
+      + got   faileda]]>b<c>&"'\ # SKIP %s⟦U+001B⟧[2J⟦U+0000⟧⟦U+000D⟧
               ⟦U+202E⟧evil⟦U+E0041⟧⟦U+FFFE⟧⟦0xFF⟧…
     pack/bad.yaml:14: expect.files.reports/a.md
       - want, + got
       -wanted
-      +camea]]>b<c>&"'\#skip %s⟦U+001B⟧[2J⟦U+0000⟧⟦U+000D⟧
+      +camea]]>b<c>&"'\ # SKIP %s⟦U+001B⟧[2J⟦U+0000⟧⟦U+000D⟧
       ⟦U+202E⟧evil⟦U+E0041⟧⟦U+FFFE⟧⟦0xFF⟧…
-    audit: brokena]]>b<c>&"'\#skip %s⟦U+001B⟧[2J⟦U+0000⟧⟦U+000D⟧
+    audit: brokena]]>b<c>&"'\ # SKIP %s⟦U+001B⟧[2J⟦U+0000⟧⟦U+000D⟧
     ⟦U+202E⟧evil⟦U+E0041⟧⟦U+FFFE⟧⟦0xFF⟧…
     the journal, 2 of 9 rows:
        8  model
