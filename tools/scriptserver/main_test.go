@@ -8,9 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"sallyport/scenarios/config"
 	"sallyport/tools"
@@ -115,18 +115,6 @@ func received(t testing.TB, folder, method string) int {
 	return n
 }
 
-// gone reports whether a process ends within that time; a zombie has ended.
-func gone(pid int, within time.Duration) bool {
-	for deadline := time.Now().Add(within); ; time.Sleep(5 * time.Millisecond) {
-		if syscall.Kill(pid, 0) != nil || zombie(pid) {
-			return true
-		}
-		if time.Now().After(deadline) {
-			return false
-		}
-	}
-}
-
 func sum(text string) string {
 	digest := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(digest[:])
@@ -140,3 +128,18 @@ func problems(s scriptserver.Script) []tools.Problem {
 	}
 	return all
 }
+
+// pipe gives a server these lines and returns what it wrote until it ended by itself.
+func pipe(t *testing.T, yaml, folder string, lines ...string) []string {
+	t.Helper()
+	cmd := play(t, yaml, folder)
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}
+
+const pingLine = `{"jsonrpc":"2.0","id":1,"method":"ping"}`

@@ -17,6 +17,18 @@ import (
 	"sallyport/tools/stdio/stdiotest"
 )
 
+// gone reports whether a process ends within that time; a zombie has ended.
+func gone(pid int, within time.Duration) bool {
+	for deadline := time.Now().Add(within); ; time.Sleep(5 * time.Millisecond) {
+		if syscall.Kill(pid, 0) != nil || zombie(pid) {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+}
+
 // zombie reports whether a process has ended and was not waited for.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -110,17 +122,15 @@ func TestServer_NegotiatesAnyVersion(t *testing.T) {
 	}
 }
 
-// pipe gives a server these lines and returns what it wrote until it ended by itself.
-func pipe(t *testing.T, yaml, folder string, lines ...string) []string {
-	t.Helper()
-	cmd := play(t, yaml, folder)
-	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
+// A result says that it is complete where the protocol of its request has that.
+func TestServer_AnswersInTheVersionOfTheRequest(t *testing.T) {
+	t.Parallel()
+	for version, whole := range map[string]bool{"2026-07-28": true, "2025-11-25": false, "2099-01-01": false} {
+		out := pipe(t, "", "", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"`+version+`"}}}`)
+		if got := strings.Contains(out[0], `"resultType":"complete"`); got != whole {
+			t.Errorf("%s: %s", version, out[0])
+		}
 	}
-	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }
 
 func TestReplies_ComeInOrderAndTheLastForEver(t *testing.T) {
@@ -546,8 +556,6 @@ func (r *raw) line() string {
 	}
 	return strings.TrimSuffix(line, "\n")
 }
-
-const pingLine = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
 // CASES X5: it takes more than a request to end a server.
 func TestIgnores_EndAndTerminate(t *testing.T) {
