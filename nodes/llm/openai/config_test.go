@@ -2,10 +2,12 @@ package openai_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -135,6 +137,49 @@ func TestTurn_AsksForTheKeyEachTime(t *testing.T) {
 		}
 		if _, err := m.Turn(t.Context(), simple); !errors.Is(err, nodes.ErrModelFault) || len(p.got()) != 2 {
 			t.Errorf("without a key: %v after %d requests", err, len(p.got()))
+		}
+	})
+}
+
+// Requests that run at once keep their own key: the library shares what it appends to.
+func TestTurn_KeysOfRequestsAtOnceAreNotMixedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 50
+		arrived := make(chan struct{})
+		together := func(w http.ResponseWriter, r *http.Request) {
+			<-arrived
+			said(r.Header.Get("Authorization"))(w, r)
+		}
+		p := serve(t, slices.Repeat([]answer{together}, many)...)
+		defer p.close()
+		var mu sync.Mutex
+		n := 0
+		m := p.model(func(c *openai.Config) {
+			c.Key = func() (string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				n++
+				return fmt.Sprintf("key-%d", n), nil
+			}
+		})
+		heard := map[string]bool{}
+		var wait sync.WaitGroup
+		for range many {
+			wait.Go(func() {
+				r, err := m.Turn(t.Context(), simple)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil || heard[r.Text] {
+					t.Errorf("%q, %v", r.Text, err)
+				}
+				heard[r.Text] = true
+			})
+		}
+		synctest.Wait()
+		close(arrived)
+		wait.Wait()
+		if len(heard) != many {
+			t.Errorf("%d keys were used for %d requests", len(heard), many)
 		}
 	})
 }

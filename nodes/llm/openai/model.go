@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,6 +53,9 @@ func New(c Config) (*Model, error) {
 	for _, name := range []string{"Lang", "Package-Version", "Os", "Arch", "Runtime", "Runtime-Version", "Retry-Count", "Timeout"} {
 		m.client.Options = append(m.client.Options, option.WithHeaderDel("X-Stainless-"+name))
 	}
+	// The library appends the options of a request to these: with room left, requests that
+	// run at once would take one another's, the key among them.
+	m.client.Options = slices.Clip(m.client.Options)
 	return m, nil
 }
 
