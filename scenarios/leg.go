@@ -156,12 +156,12 @@ func (w *lastWords) String() string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(w.text, "\ufffd")), " ")
 }
 
-// Leg serves one leg of a scenario: it reads its order from in, and tells what happens
-// on out. fill makes the process's disk full. It returns the exit code; a fault may end
+// Leg serves one leg of a scenario, on a stage that is as base says but for where it
+// lies: it reads its order from in, and tells what happens on out. fill makes the process's disk full. It returns the exit code; a fault may end
 // the process before.
-func Leg(ctx context.Context, self string, in io.Reader, out io.Writer, fill func() error) int {
+func Leg(ctx context.Context, base StageOptions, in io.Reader, out io.Writer, fill func() error) int {
 	t := &tape{to: out}
-	if err := serveLeg(ctx, self, in, t, fill); err != nil {
+	if err := serveLeg(ctx, base, in, t, fill); err != nil {
 		r := record{Error: err.Error()}
 		var script *llm.ScriptError
 		if errors.As(err, &script) {
@@ -175,7 +175,7 @@ func Leg(ctx context.Context, self string, in io.Reader, out io.Writer, fill fun
 	return 0
 }
 
-func serveLeg(ctx context.Context, self string, in io.Reader, t *tape, fill func() error) (err error) {
+func serveLeg(ctx context.Context, base StageOptions, in io.Reader, t *tape, fill func() error) (err error) {
 	var o order
 	if err := json.NewDecoder(in).Decode(&o); err != nil {
 		return fmt.Errorf("read the order of a leg: %w", err)
@@ -184,7 +184,7 @@ func serveLeg(ctx context.Context, self string, in io.Reader, t *tape, fill func
 	if err != nil {
 		return err
 	}
-	st, err := restage(s, o, self)
+	st, err := restage(s, o, base)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func caseOf(o order) (*Scenario, error) {
 }
 
 // restage opens a stage that is set up already.
-func restage(s *Scenario, o order, self string) (*Stage, error) {
+func restage(s *Scenario, o order, base StageOptions) (*Stage, error) {
 	st := &Stage{
 		Scenario: s, Run: o.Run, Dir: o.Dir, Desk: filepath.Join(o.Dir, deskFolder), State: o.State,
 		scripted: true, closeLog: func() error { return nil },
@@ -238,7 +238,8 @@ func restage(s *Scenario, o order, self string) (*Stage, error) {
 		}
 		st.Keys = append(st.Keys, key)
 	}
-	if err := st.open(StageOptions{Self: self, Actor: o.Actor}); err != nil {
+	base.Actor = o.Actor
+	if err := st.open(base); err != nil {
 		return nil, err
 	}
 	return st, st.openLog(nil)

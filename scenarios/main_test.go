@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		serveShelf()
 	}
 	if len(os.Args) > 1 && os.Args[1] == LegCommand {
-		os.Exit(Leg(context.Background(), os.Args[0], os.Stdin, os.Stdout, fillDisk))
+		os.Exit(Leg(context.Background(), StageOptions{Self: os.Args[0]}, os.Stdin, os.Stdout, fillDisk))
 	}
 	if len(os.Args) > 2 && os.Args[1] == "mcp" {
 		switch os.Args[2] {

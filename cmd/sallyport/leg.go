@@ -15,7 +15,7 @@ func (a *app) legCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.code = exit(scenarios.Leg(c.Context(), me, a.in, a.out, fillDisk))
+			a.code = exit(scenarios.Leg(c.Context(), scenarios.StageOptions{Self: me, Endpoint: a.endpoint}, a.in, a.out, fillDisk))
 			return nil
 		},
 	}

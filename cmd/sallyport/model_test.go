@@ -383,3 +383,17 @@ func TestScenario_FromARunOfAnEndpoint(t *testing.T) {
 	}
 	u.must(exitUsage, "scenario", "from-run", "other")
 }
+
+// A suite plays scenarios of endpoints too, also those whose process dies on the way.
+func TestSuite_PlaysAnEndpoint(t *testing.T) {
+	u, p := askingUser(t, "x\n")
+	u.env = []string{config.EnvBaseURL + "=" + p.base()}
+	const scenario = "scenario: An endpoint reads and saves\ntask: Save what the notes say.\nfiles: {sources/notes.md: \"x\\n\"}\n" +
+		"model: {openai: m}\napprovals: [approve]\nexpect: {state: completed, files: {reports/report.md: {equals: \"x\\n\"}}}\n"
+	u.write("one.yaml", scenario)
+	u.write("two.yaml", scenario+"faults: [{crash: \"after_perform:observe\"}]\n")
+	got := u.must(exitOK, "test", "one.yaml", "two.yaml")
+	if len(p.requests()) < 6 {
+		t.Errorf("%d requests\n%+v", len(p.requests()), got)
+	}
+}
