@@ -26,8 +26,9 @@ func calls(cs ...string) string {
 // unmarked is a stream without the end marker.
 func unmarked(body string) string { return strings.TrimSuffix(body, "data: [DONE]\n\n") }
 
-// CASES M1 to M13 over raw HTTP bodies, whole and streamed, each through a run. After the
-// turn of the case the model answers.
+// CASES M1, M2, M3, M4, M5, M6, M7, M8, M9, M10, M11, M12 over raw HTTP bodies, whole and
+// streamed, each through a run. After the turn of the case the model answers. CHECKS 79, as
+// far as arguments are malformed.
 func TestRun_TakesWhatModelsAndProvidersSend(t *testing.T) {
 	const good = `"{\"filename\":\"a.md\"}"`
 	type row struct {
