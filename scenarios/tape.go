@@ -200,7 +200,6 @@ func (p *play) secrets(entries []agent.Entry) (map[string]string, error) {
 		}
 	}
 	for _, key := range st.Keys {
-		add(key.Public().String(), "a public key")
 		texts, err := secretTexts(filepath.Join(st.State, keysFolder, key.Public().Name+".json"))
 		if err != nil {
 			return nil, err
@@ -208,6 +207,7 @@ func (p *play) secrets(entries []agent.Entry) (map[string]string, error) {
 		for _, text := range texts {
 			add(text, "a private key")
 		}
+		add(key.Public().String(), "a public key")
 	}
 	for _, srv := range st.Scenario.Config.Servers {
 		if srv.Builtin == tools.BuiltinDocs && srv.Scope != srv.Prefix {
