@@ -126,16 +126,27 @@ func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, erro
 	if err := p.CheckApprovers(h.Actor, h.time()); err != nil {
 		return agent.Run{}, bridge.Found{}, err
 	}
+	spec, bodies, found, err := h.pin(ctx, p)
+	if err != nil {
+		return agent.Run{}, found, err
+	}
+	run, err := h.Engine.Start(ctx, spec, h.Actor, bodies)
+	return run, found, err
+}
+
+// pin makes what a run is begun with, after one discovery: its Spec, and the bodies that
+// this names.
+func (h *Host) pin(ctx context.Context, p Plan) (agent.Spec, []agent.Body, bridge.Found, error) {
 	kept, err := h.prepared(p.Setup)
 	if err != nil {
-		return agent.Run{}, bridge.Found{}, err
+		return agent.Spec{}, nil, bridge.Found{}, err
 	}
 	found, err := h.Discover(ctx, p.Setup, p.Approvers)
 	if err != nil {
-		return agent.Run{}, found, placed(p.Config, err)
+		return agent.Spec{}, nil, found, placed(p.Config, err)
 	}
 	if found, err = p.Setup.withOwn(found); err != nil {
-		return agent.Run{}, found, placed(p.Config, err)
+		return agent.Spec{}, nil, found, placed(p.Config, err)
 	}
 	p.Setup.Definitions = nil
 	for _, d := range found.Definitions {
@@ -143,16 +154,14 @@ func (h *Host) Begin(ctx context.Context, p Plan) (agent.Run, bridge.Found, erro
 	}
 	setup, err := p.Setup.body()
 	if err != nil {
-		return agent.Run{}, found, err
+		return agent.Spec{}, nil, found, err
 	}
 	task := agent.NewBody([]byte(p.Task))
-	spec := agent.Spec{
+	return agent.Spec{
 		Run: p.Run, Rules: agent.Rules, Task: task.Ref, Config: setup.Ref.String(), Model: p.Model,
 		Tools: full(found.Tools), Servers: full(pinnedServers(found)), Approvers: full(p.Approvers), Budget: p.Budget,
 		Prices: p.Prices,
-	}
-	run, err := h.Engine.Start(ctx, spec, h.Actor, append(append(kept, task, setup), found.Definitions...))
-	return run, found, err
+	}, append(append(kept, task, setup), found.Definitions...), found, nil
 }
 
 func (h *Host) time() time.Time {

@@ -13,6 +13,7 @@ type Call struct {
 	Reason    string       `json:"reason,omitempty"`
 	Arguments string       `json:"arguments,omitempty"` // SHA-256 of the exact bytes
 	Sent      bool         `json:"sent"`                // a request left the Host, or may have
+	Carried   int64        `json:"carried,omitempty"`   // of a fork: the parent's entry that the outcome is from
 	Request   string       `json:"request,omitempty"`   // the MCP request id
 	Approvers []string     `json:"approvers,omitempty"` // who signed
 
@@ -47,7 +48,7 @@ func Calls(entries []agent.Entry) ([]Call, error) {
 
 // follow takes what the run knows of its call in hand.
 func (c *Call) follow(now *agent.Call) {
-	c.Sent = now.Sent
+	c.Sent, c.Carried = now.Sent, now.Carried
 	if !now.Arguments.IsZero() {
 		c.Arguments, c.arguments = now.Arguments.SHA256, now.Arguments
 	}

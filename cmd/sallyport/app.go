@@ -90,7 +90,7 @@ Start with: sallyport demo`,
 	root.AddCommand(
 		a.demoCommand(), a.runCommand(), a.testCommand(), a.playerCommand(), a.runsCommand(), a.showCommand(), a.journalCommand(),
 		a.approvalsCommand(), a.approveCommand(), a.rejectCommand(),
-		a.resumeCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
+		a.resumeCommand(), a.extendCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
 		a.verifyCommand(),
 		a.scenarioCommand(), a.serveCommand(), a.backupCommand(), a.gcCommand(), a.eraseCommand(),
 		a.acceptCommand(), a.graphCommand(), a.proveCommand(), a.keysCommand(), a.mcpCommand(), a.versionCommand(), a.legCommand(), exitCodesTopic(),

@@ -303,6 +303,13 @@ func (d *desk) report(run agent.Run) exit {
 	switch {
 	case run.State == agent.StateCompleted:
 		say("Run %s has completed.", run.ID)
+	case exceededBy(run) != nil:
+		x := exceededBy(run)
+		say("Run %s is %s: %s. It had used %s of %s; in all %s.", run.ID, run.State, terminal.Line(run.Reason), x.Used, x.Limit,
+			budgetTexts(budgetRows(spentBudget(run.Used), run.Budget, run.Spec.Prices)))
+		if !d.passing {
+			say("Go on with a fork of it, in which nothing is sent again:\n  %s", d.command("resume", run.ID, x.Flag))
+		}
 	case run.State.Final():
 		say("Run %s is %s: %s.", run.ID, run.State, terminal.Line(run.Reason))
 	case run.Held && run.Reason != "":

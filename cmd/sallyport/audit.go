@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func (a *app) audit(ctx context.Context, e agent.Engine, runs []string) error {
 		broken = append(broken, listed)
 	}
 	for _, id := range runs {
-		r, err := audit.Check(e.Journal(ctx, id, 1, false), bodiesOf(ctx, e, id))
+		r, err := a.auditRun(ctx, e, id)
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
@@ -107,6 +108,49 @@ func (a *app) audit(ctx context.Context, e agent.Engine, runs []string) error {
 		return err
 	}
 	return errors.Join(broken...)
+}
+
+// auditRun audits one run: a fork beside its parent, if that is there.
+func (a *app) auditRun(ctx context.Context, e agent.Engine, id string) (audit.Report, error) {
+	parent, err := parentOf(ctx, e, id)
+	switch {
+	case err == nil && parent != "":
+		return audit.CheckFork(e.Journal(ctx, id, 1, false), bodiesOf(ctx, e, id), e.Journal(ctx, parent, 1, false))
+	case errors.Is(err, agent.ErrNoRun):
+		a.say("The run that run %s is a fork of is not here: what it carried over is checked by itself only.", id)
+	}
+	return audit.Check(e.Journal(ctx, id, 1, false), bodiesOf(ctx, e, id)) // which says what is wrong with the run
+}
+
+// parentOf is the run that another is a fork of; empty if it is none. It is
+// [agent.ErrNoRun] if the parent is not there.
+func parentOf(ctx context.Context, e agent.Engine, id string) (string, error) {
+	spec, err := specOf(ctx, e, id)
+	if err != nil || spec.Fork == nil {
+		return "", ignoreNoRun(err)
+	}
+	_, err = specOf(ctx, e, spec.Fork.Run)
+	return spec.Fork.Run, err
+}
+
+// ignoreNoRun leaves it to whoever reads the run to say that it is not there.
+func ignoreNoRun(err error) error {
+	if errors.Is(err, agent.ErrNoRun) {
+		return nil
+	}
+	return err
+}
+
+// specOf is what a run was begun with, by its first entry alone.
+func specOf(ctx context.Context, e agent.Engine, id string) (agent.Spec, error) {
+	for entry, err := range e.Journal(ctx, id, 1, false) {
+		if err != nil {
+			return agent.Spec{}, err
+		}
+		run, err := agent.Apply(agent.Run{}, entry)
+		return run.Spec, err
+	}
+	return agent.Spec{}, fmt.Errorf("read run %s: %w", id, agent.ErrNoRun)
 }
 
 func isBreak(err error) bool {
@@ -154,9 +198,12 @@ func (a *app) auditTable(r audit.Report) error {
 		{"signed", signedHead(r.Signed)},
 		{"calls", fmt.Sprintf("%d begun, %d results; %d sent, of which %d writes", n.Calls, n.Results, n.Sends, n.Writes)},
 		{"decisions", fmt.Sprintf("%d valid grants, %d other signed statements; %d were refused or came too late", n.Grants, n.Statements, n.Notes)},
-		{"used", fmt.Sprintf("%d turns, %d tokens, %s of work; %d effects performed again", n.Turns, n.Tokens, n.Wall.Round(time.Millisecond), n.Attempts)},
+		{"used", fmt.Sprintf("%d turns, %d tokens, %s of work%s; %d effects performed again", n.Turns, n.Tokens, n.Wall.Round(time.Millisecond), costText(n.Cost), n.Attempts)},
 		{"bodies", fmt.Sprintf("%d checked, %d erased, %d not included", n.Bodies, n.Erased, n.NotIncluded)},
 		{"verdict", verdictOn(r)},
+	}
+	if n.Parent != "" {
+		lines = slices.Insert(lines, 6, [2]string{"carried", fmt.Sprintf("%d calls carried from %s; %d turns and outcomes given by an operator", n.Carried, n.Parent, n.Substitutes)})
 	}
 	for _, l := range lines {
 		if err := a.print("%-10s %s\n", l[0], terminal.Line(l[1])); err != nil {
@@ -164,6 +211,14 @@ func (a *app) auditTable(r audit.Report) error {
 		}
 	}
 	return a.auditRemarks(r, "")
+}
+
+// costText is what a run cost, in the currency that it pins; empty if nothing was.
+func costText(cost int64) string {
+	if cost == 0 {
+		return ""
+	}
+	return ", cost " + showAmount(cost)
 }
 
 func signedHead(s *audit.Signed) string {

@@ -91,10 +91,11 @@ func erasures(entries []agent.Entry) (found []erasure) {
 
 // content is something that a journal names.
 type content struct {
-	Run     string  `json:"run"`
-	SHA256  string  `json:"sha256"`
-	Bytes   int64   `json:"bytes"`
-	Entries []int64 `json:"entries"` // that name it
+	Run     string   `json:"run"`
+	SHA256  string   `json:"sha256"`
+	Bytes   int64    `json:"bytes"`
+	Entries []int64  `json:"entries"`         // that name it
+	Forks   []string `json:"forks,omitempty"` // of the run: they may hold copies
 
 	words []string
 }
@@ -201,10 +202,33 @@ func (a *app) erase(ctx context.Context, e *embedded.Engine, dir, id, ref string
 	case err != nil:
 		return err
 	}
+	if it.Forks, err = forksOf(ctx, e, id); err != nil {
+		return err
+	}
+	if len(it.Forks) > 0 {
+		a.say("Forks of run %s may hold a copy, which is erased in each of them by itself: %s.", id, strings.Join(it.Forks, ", "))
+	}
 	if a.output != formatTable {
 		return a.json(it, a.output == formatJSON)
 	}
 	return a.print("erased %s: %d bytes\n", it.SHA256, it.Bytes)
+}
+
+// forksOf are the runs that are forks of another, or of such a fork.
+func forksOf(ctx context.Context, e agent.Engine, id string) ([]string, error) {
+	all, err := e.List(ctx, agent.Filter{})
+	if err != nil {
+		return nil, fmt.Errorf("look for forks of run %s: %w", id, err)
+	}
+	var found []string
+	for of := []string{id}; len(of) > 0; of = of[1:] {
+		for _, s := range all {
+			if s.Parent == of[0] {
+				found, of = append(found, s.ID), append(of, s.ID)
+			}
+		}
+	}
+	return found, nil
 }
 
 func stillOpen(run string, err error) error {

@@ -27,6 +27,9 @@ func (r runRow) cells() []string {
 	if r.Unknown {
 		reason = strings.TrimSpace(reason + " OUTCOME UNKNOWN")
 	}
+	if r.Parent != "" {
+		reason = strings.TrimSpace(reason + " fork of " + r.Parent)
+	}
 	return []string{r.ID, state, r.Tool, clock(r.Started), clock(r.Updated), reason}
 }
 
@@ -161,15 +164,19 @@ func (a *app) approvalsCommand() *cobra.Command {
 // shown is what `show` tells of a run.
 type shown struct {
 	agent.Summary
-	Model   string       `json:"model,omitempty"`
-	Config  string       `json:"config"`
-	Budget  agent.Budget `json:"budget"`
-	Used    agent.Budget `json:"used"`
-	Calls   []callRow    `json:"calls"`
-	Pending *pendingRow  `json:"pending,omitempty"`
-	Answer  string       `json:"answer,omitempty"` // untrusted: the model's words
-	Noted   int          `json:"noted,omitempty"`  // deliveries that were refused
-	Erased  []erasure    `json:"erased,omitempty"` // content that is gone for good
+	Model    string        `json:"model,omitempty"`
+	Config   string        `json:"config"`
+	Budget   agent.Budget  `json:"budget"`
+	Used     agent.Budget  `json:"used"`
+	Prices   *agent.Prices `json:"prices,omitempty"`   // with them cost is counted
+	Exceeded *exceeded     `json:"exceeded,omitempty"` // the budget that ended it
+	Fork     *agent.Fork   `json:"fork,omitempty"`     // of which run it is one, and from where
+	Carried  int           `json:"carried,omitempty"`  // calls whose outcome is that run's
+	Calls    []callRow     `json:"calls"`
+	Pending  *pendingRow   `json:"pending,omitempty"`
+	Answer   string        `json:"answer,omitempty"` // untrusted: the model's words
+	Noted    int           `json:"noted,omitempty"`  // deliveries that were refused
+	Erased   []erasure     `json:"erased,omitempty"` // content that is gone for good
 }
 
 func (a *app) showCommand() *cobra.Command {
@@ -178,7 +185,7 @@ func (a *app) showCommand() *cobra.Command {
 		ValidArgsFunction: a.completeRuns(agent.Filter{}),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.reading(func(e agent.Engine) error {
-				s, err := showRun(c.Context(), e, args[0])
+				s, err := a.showRun(c.Context(), e, args[0])
 				if err != nil {
 					return err
 				}
@@ -191,15 +198,22 @@ func (a *app) showCommand() *cobra.Command {
 	}
 }
 
-func showRun(ctx context.Context, e agent.Engine, id string) (shown, error) {
+func (a *app) showRun(ctx context.Context, e agent.Engine, id string) (shown, error) {
 	run, entries, err := scenarios.Load(ctx, e, id)
 	if err != nil {
 		return shown{}, err
 	}
 	s := shown{
 		Summary: agent.Summarize(run, entries[0].Time), Model: run.Spec.Model, Config: run.Spec.Config, Budget: run.Budget,
-		Used:  agent.Budget{Calls: run.Used.Calls, Turns: run.Used.Turns, Tokens: run.Used.Tokens, Wall: int64(run.Used.Wall / time.Second)},
-		Noted: run.Noted,
+		Used: spentBudget(run.Used), Prices: run.Spec.Prices, Exceeded: exceededBy(run),
+		Fork: run.Spec.Fork, Carried: run.Carried.Calls, Noted: run.Noted,
+	}
+	if s.Exceeded != nil {
+		dir, err := a.statePath()
+		if err != nil {
+			return s, err
+		}
+		s.Exceeded.Resume = (&desk{more: a.stateFlag(dir)}).command("resume", id, s.Exceeded.Flag)
 	}
 	s.Erased = erasures(entries)
 	told, err := scenarios.Calls(entries)
@@ -233,8 +247,13 @@ func (a *app) showTable(s shown) error {
 	}
 	line("started", "%s", clock(s.Started))
 	line("updated", "%s", clock(s.Updated))
-	line("used", "%d of %d calls, %d of %d turns, %d of %d tokens, %d of %d s",
-		s.Used.Calls, s.Budget.Calls, s.Used.Turns, s.Budget.Turns, s.Used.Tokens, s.Budget.Tokens, s.Used.Wall, s.Budget.Wall)
+	if f := s.Fork; f != nil {
+		line("fork of", "%s, from its entry %d: %d calls are carried over", f.Run, f.Seq, s.Carried)
+	}
+	line("used", "%s", budgetTexts(budgetRows(s.Used, s.Budget, s.Prices)))
+	if x := s.Exceeded; x != nil {
+		line("ended by", "its budget of %s, having used %s of %s; go on with a fork: %s", x.Budget, x.Used, x.Limit, x.Resume)
+	}
 	if p := s.Pending; p != nil {
 		line("waits", "%s, sha256 %s, until %s", p.Tool, p.SHA256, p.until())
 	}

@@ -200,7 +200,7 @@ func (a *app) result(ctx context.Context, e agent.Engine, run agent.Run) error {
 		}
 		return a.modelText("The answer", text)
 	}
-	s, err := showRun(ctx, e, run.ID)
+	s, err := a.showRun(ctx, e, run.ID)
 	if err != nil {
 		return err
 	}

@@ -11,31 +11,65 @@ import (
 	"sallyport/scenarios"
 )
 
-// The commands of the operator: resume, pause, cancel.
+// The commands of the operator: resume, pause, cancel; extend.go and fork.go have the others.
+
+// resumeFlags are those of `resume`.
+type resumeFlags struct {
+	as      string
+	id      string
+	more    agent.Budget
+	noServe bool
+	modelFlags
+}
 
 func (a *app) resumeCommand() *cobra.Command {
-	var as string
-	var f modelFlags
+	var f resumeFlags
 	c := &cobra.Command{
-		Use: "resume RUN", Short: "Go on with a run that was parked, paused, interrupted, or left by a crash", Args: oneRun,
+		Use: "resume RUN", Short: "Go on with a run that was parked, paused, interrupted, left by a crash, or ended by a budget", Args: oneRun,
+		Long: `Go on with a run. With --calls, --turns, --tokens, --wall or --cost, each with its plus
+sign, its budgets are raised first, as "sallyport extend" does. A run that has ended
+stays as it is: then a fork of it is begun, which has everything that the run had done
+and goes on before the call or turn that was refused. Its id is printed on stdout.
+Nothing that was sent before is sent again.`,
 		ValidArgsFunction: a.completeRuns(agent.Filter{Open: true}),
-		RunE:              func(c *cobra.Command, args []string) error { return a.resume(c.Context(), args[0], as, f.record) },
+		RunE:              func(c *cobra.Command, args []string) error { return a.resume(c.Context(), args[0], f) },
 	}
-	c.Flags().StringVar(&as, "as", "", "sign with the key called `NAME` if a candidate is asked about")
-	a.asked(c, &f)
+	c.Flags().StringVar(&f.as, "as", "", "sign with the key called `NAME` if a candidate is asked about")
+	c.Flags().StringVar(&f.id, "id", "", "`RUN` id of the fork of a run that has ended; beginning an id twice is once")
+	c.Flags().BoolVar(&f.noServe, "no-serve", false, "raise budgets or begin the fork only; do not serve it")
+	additions(c, &f.more)
+	a.asked(c, &f.modelFlags)
 	return c
 }
 
-func (a *app) resume(ctx context.Context, id, as, record string) error {
-	return a.atDesk(id, as, func(d *desk) error {
+func (a *app) resume(ctx context.Context, id string, f resumeFlags) error {
+	adds := f.more != (agent.Budget{})
+	if f.noServe && !adds {
+		return usage("leave --no-serve away, or say what to add, such as --calls +5", "resume run %s: nothing is to be done", id)
+	}
+	return a.atDesk(id, f.as, func(d *desk) error {
 		run, _, err := scenarios.Load(ctx, d.host.Engine, id)
 		if err != nil {
 			return err
 		}
-		if run.State.Final() {
+		switch {
+		case run.State.Final() && adds:
+			return a.resumeFork(ctx, d, f)
+		case run.State.Final():
 			a.say("Run %s has ended already.", id)
 			a.code = d.report(run)
 			return a.result(ctx, d.host.Engine, run)
+		case f.id != "":
+			return usage("leave --id away: an open run is extended, not forked", "resume run %s: --id %s: it has not ended", id, f.id)
+		}
+		if adds {
+			if f.noServe {
+				return a.extend(ctx, d, f.more, "")
+			}
+			if run, _, err = d.extend(ctx, f.more, ""); err != nil {
+				return err
+			}
+			a.say("Run %s is extended; it has used %s.", id, budgetTexts(budgetRows(spentBudget(run.Used), run.Budget, run.Spec.Prices)))
 		}
 		if run.Held {
 			if _, err := a.steer(ctx, d, agent.Resume{}); err != nil {
@@ -43,7 +77,7 @@ func (a *app) resume(ctx context.Context, id, as, record string) error {
 			}
 		}
 		d.alone = true
-		return recording(d.host, record, true, func() error { return d.goOn(ctx) })
+		return recording(d.host, f.record, true, func() error { return d.goOn(ctx) })
 	})
 }
 
@@ -96,13 +130,19 @@ func (a *app) cancel(ctx context.Context, d *desk, abandon bool) error {
 
 // steer delivers an operator's decision. Each invocation is a delivery of its own.
 func (a *app) steer(ctx context.Context, d *desk, what agent.Decision) (agent.Verdict, error) {
-	key := make([]byte, 16)
-	_, _ = rand.Read(key) // never fails
-	v, err := d.host.Engine.Deliver(ctx, d.run, agent.Delivery{
-		Key: "cli-" + hex.EncodeToString(key), Actor: d.host.Actor, Decision: what,
-	})
+	v, err := d.host.Engine.Deliver(ctx, d.run, agent.Delivery{Key: deliveryKey(""), Actor: d.host.Actor, Decision: what})
 	if err == nil && v.Refusal != nil {
 		err = d.refused(v.Refusal)
 	}
 	return v, err
+}
+
+// deliveryKey is a key that the caller chose, or a new one.
+func deliveryKey(once string) string {
+	if once != "" {
+		return "cli-once-" + once
+	}
+	key := make([]byte, 16)
+	_, _ = rand.Read(key) // never fails
+	return "cli-" + hex.EncodeToString(key)
 }

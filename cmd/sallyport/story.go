@@ -17,6 +17,9 @@ type callRow struct{ scenarios.Call }
 
 func (c callRow) cells() []string {
 	reason := c.Reason
+	if c.Carried > 0 {
+		reason = strings.TrimSpace(fmt.Sprintf("%s carried over from entry %d", reason, c.Carried))
+	}
 	if len(c.Approvers) > 0 {
 		reason = strings.TrimSpace(reason + " signed by " + strings.Join(c.Approvers, ", "))
 	}
@@ -55,6 +58,14 @@ func candidateBytes(ctx context.Context, e agent.Engine, run agent.Run) ([]byte,
 
 // detail is what a line of progress adds to row and state.
 func detail(e agent.Entry) string {
+	what := ownDetail(e)
+	if e.Carried != 0 {
+		what = strings.TrimSpace(fmt.Sprintf("%s (carried over from entry %d)", what, e.Carried))
+	}
+	return what
+}
+
+func ownDetail(e agent.Entry) string {
 	if e.Kind == agent.EntryErased {
 		return "by " + e.Actor
 	}
@@ -82,6 +93,8 @@ func detail(e agent.Entry) string {
 		return outcome(p.Status, p.Class, p.Reason)
 	case agent.Verified:
 		return strings.TrimSpace(string(p.Finding) + " " + p.Reason)
+	case agent.Extend:
+		return fmt.Sprintf("%s by %s", flagsOf(p.Budget), e.Actor)
 	case agent.Decision:
 		return "by " + e.Actor
 	case agent.Spec:
@@ -102,7 +115,11 @@ func begun(s agent.Spec) string {
 	if host > 0 {
 		what += fmt.Sprintf(", %d for the host", host)
 	}
-	return fmt.Sprintf("%s; approvers: %d", what, len(s.Approvers))
+	what = fmt.Sprintf("%s; approvers: %d", what, len(s.Approvers))
+	if f := s.Fork; f != nil {
+		what += fmt.Sprintf("; fork of %s from entry %d", f.Run, f.Seq)
+	}
+	return what
 }
 
 func outcome(status agent.Status, class agent.Class, reason string) string {

@@ -188,6 +188,9 @@ func (d *desk) showUnknown(ctx context.Context, run agent.Run, entries []agent.E
 	if u.Edited, _, err = d.edited(ctx, run); err != nil {
 		return err
 	}
+	if f := run.Spec.Fork; f != nil && run.Call.Carried > 0 {
+		u.SentIn, u.SentAt = f.Run, run.Call.Carried
+	}
 	for _, e := range callEntries(entries) {
 		if err := d.testify(ctx, &u, run, e); err != nil {
 			return err
@@ -219,7 +222,7 @@ func callEntries(entries []agent.Entry) []agent.Entry {
 // testify takes what one entry says about the write.
 func (d *desk) testify(ctx context.Context, u *terminal.Unknown, run agent.Run, e agent.Entry) error {
 	if e.Kind == agent.EntryAttempt {
-		if !u.Sent.IsZero() { // what may be repeated behind the intent is a check
+		if !u.Sent.IsZero() || u.SentIn != "" { // what may be repeated behind the intent is a check
 			u.Again++
 		}
 		return nil

@@ -68,3 +68,10 @@ func (b Budgets) Widens(ceiling agent.Budget, path ...string) []tools.Problem {
 
 // most is what no file raises a budget above: counters stay far from overflowing.
 var most = agent.Budget{Calls: 1_000_000, Turns: 1_000_000, Tokens: 1 << 40, Wall: 366 * 24 * 3600}
+
+// MostBudget is what nobody raises a budget above, no file and no operator.
+func MostBudget() agent.Budget {
+	b := most
+	b.Cost = int64(MaxAmount)
+	return b
+}

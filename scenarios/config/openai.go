@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -154,6 +155,14 @@ func keyProblems(env, file string, own bool, path ...string) []tools.Problem {
 		wrong("key_env", keyForName)
 	}
 	return found
+}
+
+// CheckModelName reports what is wrong with the name of a model.
+func CheckModelName(name string) error {
+	if why := badName(name); why != "" {
+		return errors.New(why)
+	}
+	return nil
 }
 
 // badName says what is wrong with the name of a model; empty if nothing is.

@@ -20,6 +20,8 @@ type Unknown struct {
 	Edited    string     // who changed the arguments; empty: they are the model's
 
 	Sent    time.Time     // when the intent became durable: the request left after that
+	SentIn  string        // of a fork: the run in which it was sent, if not in this one
+	SentAt  int64         // and the entry there that says what came of it
 	Outcome agent.Outcome // as the Host classified what came back
 	Reply   []byte        // what the server answered, if anything
 
@@ -117,7 +119,11 @@ func (u Unknown) facts(w *bytes.Buffer, args []argument) {
 		line("changed by", "%s", Line(u.Edited))
 	}
 	line("approved by", "%s", Line(strings.Join(u.Signed, ", ")))
-	line("sent", "once, after %s%s", u.Sent.Format(time.RFC3339), request(o.Request))
+	if u.SentIn != "" {
+		line("sent", "once, in run %s, of which this is a fork; see its journal, entry %d%s", Line(u.SentIn), u.SentAt, request(o.Request))
+	} else {
+		line("sent", "once, after %s%s", u.Sent.Format(time.RFC3339), request(o.Request))
+	}
 	line("came back", "%s (%s), %s; %s", o.Status, o.Class, orNone(Line(o.Reason), "no reason"), replied(u.Reply))
 	for i, k := range u.Checks {
 		line(fmt.Sprintf("check %d", i+1), "%s: %s, %s", k.Time.Format(time.RFC3339), k.Finding, orNone(Line(k.Reason), "no reason"))
