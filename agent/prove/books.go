@@ -23,6 +23,7 @@ const (
 	ruleLeft     = "left unasked"   // what waited for a person went on without one
 	ruleEnded    = "after the end"  // an event was taken after the run had ended
 	ruleIntent   = "without intent" // a Send that no intent opened
+	ruleStale    = "stale"          // an answer was taken to an effect that is not open
 )
 
 // rules says what each rule forbids, for people.
@@ -40,6 +41,7 @@ var rules = map[string]string{
 	ruleLeft:     "what waits for a person goes on without one",
 	ruleEnded:    "a run goes on after its end",
 	ruleIntent:   "a call is sent without an intent",
+	ruleStale:    "an answer is taken to an effect that is not open",
 }
 
 // books are what the walk itself knows of a path, from the events that Step accepted and
@@ -66,6 +68,7 @@ type call struct {
 	sent     bool
 	over     bool // refused, or not decided on in time
 	edited   agent.BodyRef
+	deadline time.Time // of the candidate
 	grants   []signature
 }
 
@@ -153,14 +156,12 @@ func (b *books) enter(w *walk, ev agent.Event) {
 			b.pending = e.Candidate.Call
 		}
 	case agent.Observed:
-		if !e.Message.IsZero() {
-			b.unsettled = ""
-		}
+		b.observes(w, e, ev.Time())
 	case agent.Approve:
 		b.signs(w, e, ev.Time())
 	case agent.Edit:
 		if c := b.call(b.pending); c != nil {
-			c.edited = e.Arguments
+			c.edited, c.deadline = e.Arguments, time.Time{}
 		}
 	case agent.Refuse:
 		b.turnDown()
@@ -180,6 +181,21 @@ func (b *books) enter(w *walk, ev agent.Event) {
 	}
 }
 
+// observes settles the write in flight with a final outcome, and starts the time that a
+// candidate may wait. An unknown outcome is none, whatever the model is told of it.
+func (b *books) observes(w *walk, e agent.Observed, at time.Time) {
+	if !e.Message.IsZero() && e.Status != agent.StatusResultUnknown {
+		b.unsettled = ""
+	}
+	c := b.call(b.pending)
+	if c == nil || e.Status != agent.StatusWaitingApproval || !c.deadline.IsZero() {
+		return
+	}
+	if t, ok := w.spec.Tool(c.tool); ok {
+		c.deadline = at.Add(seconds(t.Expires))
+	}
+}
+
 func (b *books) turnDown() {
 	if c := b.call(b.pending); c != nil {
 		c.over = true
@@ -196,7 +212,7 @@ func (b *books) signs(w *walk, e agent.Approve, at time.Time) {
 	if s == nil || !s.until.IsZero() && !at.Before(s.until) {
 		return
 	}
-	if c := b.call(claims.Candidate.Call); c != nil {
+	if c := b.call(claims.Candidate.Call); c != nil && at.Before(c.deadline) {
 		c.grants = append(slices.Clip(c.grants), signature{claims: claims, key: by, at: at})
 	}
 }

@@ -1,6 +1,7 @@
 package prove_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -56,7 +57,7 @@ func TestProve_FindsWhatIsMissingFromStep(t *testing.T) {
 		},
 		"that an unknown outcome is waited for": {
 			enginetest.ToolWrite, "unknown", unknownIsFailed,
-			"The outcome stays open: result_unknown.",
+			"The outcome is stored: result_unknown.",
 		},
 		"that a call is sent once": {
 			enginetest.ToolRead, "twice", triesAgain,
@@ -65,6 +66,14 @@ func TestProve_FindsWhatIsMissingFromStep(t *testing.T) {
 		"that only persons end a wait": {
 			enginetest.ToolWrite, "left unasked", modelApproves,
 			"The Host answers present with something else.",
+		},
+		"the deadline": {
+			enginetest.ToolWrite, "unsigned", withoutDeadline,
+			"alice signs the candidate of desk__write, so late that the candidate has expired.",
+		},
+		"that an answer is to what was asked": {
+			enginetest.ToolRead, "stale", anyAnswer,
+			"An intent to send comes late, or twice.",
 		},
 		"that an end is an end": {
 			enginetest.ToolRead, "after the end", resurrects,
@@ -228,4 +237,27 @@ func resurrects(r agent.Run, ev agent.Event) (agent.Run, []agent.Effect, error) 
 	e := agent.Effect{Kind: agent.Ask, Seq: r.Seq + 1}
 	r.Seq, r.State, r.Call, r.Open = r.Seq+1, agent.StateModel, nil, &agent.OpenEffect{Effect: e, Released: true}
 	return r, []agent.Effect{e}, nil
+}
+
+// withoutDeadline takes a grant for a candidate that has expired.
+func withoutDeadline(r agent.Run, ev agent.Event) (agent.Run, []agent.Effect, error) {
+	if ev.Kind() != agent.KindApprove {
+		return agent.Step(r, ev)
+	}
+	patient := r
+	patient.Deadline = ev.Time().Add(1)
+	next, effects, err := agent.Step(patient, ev)
+	next.Deadline = r.Deadline
+	return next, effects, err
+}
+
+// anyAnswer takes an answer to a closed effect for one to the open effect.
+func anyAnswer(r agent.Run, ev agent.Event) (agent.Run, []agent.Effect, error) {
+	next, effects, err := agent.Step(r, ev)
+	var no *agent.Refusal
+	said, ok := ev.Payload().(agent.Result)
+	if !errors.As(err, &no) || no.Code != agent.CodeStale || !ok || r.Open == nil {
+		return next, effects, err
+	}
+	return agent.Step(r, agent.FromNode(r.Open.Effect, said, ev.Time()))
 }

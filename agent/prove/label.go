@@ -12,7 +12,8 @@ type label struct {
 	tool   string
 	with   string
 	by     string
-	extra  int // what makes a path less simple than another of the same length
+	extra  int  // what makes a path less simple than another of the same length
+	late   bool // it answers an effect that is not open
 	origin agent.Origin
 	kind   agent.Kind
 }

@@ -80,11 +80,11 @@ func (m *moves) late() {
 		return
 	}
 	for _, r := range strays() {
-		m.offer(agent.FromNode(m.last, r, m.run.Time), label{says: "An answer to an effect that is closed comes late, or twice."})
+		m.offer(agent.FromNode(m.last, r, m.run.Time), label{says: "An answer to an effect that is closed comes late, or twice.", late: true})
 	}
 	if w := m.walk; len(w.tools) > 0 && m.run.Call != nil {
 		intent := agent.Checked{Arguments: m.wanted(), Definition: m.tool().Definition}
-		m.offer(agent.FromNode(m.last, intent, m.run.Time), label{says: "An intent to send comes late, or twice.", tool: m.tool().Name})
+		m.offer(agent.FromNode(m.last, intent, m.run.Time), label{says: "An intent to send comes late, or twice.", tool: m.tool().Name, late: true})
 	}
 }
 
@@ -507,6 +507,9 @@ func (m *moves) operators() {
 		m.outside(now.Add(j.by), agent.Pause{}, label{says: "The operator pauses the run, " + j.says + ".", extra: 1})
 		m.outside(now.Add(j.by), agent.Resume{}, label{says: "The operator resumes the run, " + j.says + ".", extra: 1})
 	}
+	m.outside(now, agent.Substitute{Turn: &agent.Turned{Message: body("given")}}, label{says: "The operator gives the model's turn."})
+	m.outside(now, agent.Substitute{Outcome: &agent.Outcome{Status: agent.StatusOK, Class: agent.ClassOK, Reason: agent.ReasonSubstituted}},
+		label{says: "The operator gives what the call returns."})
 	m.outside(now, agent.Extend{Budget: agent.Budget{Calls: -1}}, label{says: "The operator takes budget away."})
 	m.extend()
 }

@@ -201,7 +201,7 @@ func (w *walk) step(at int32, run agent.Run, kept books, ev agent.Event, l label
 	l.origin, l.kind = ev.Origin(), ev.Kind()
 	after := kept.clone()
 	broken := after.take(w, ev, run.Open, effects)
-	broken = append(broken, moved(run, next, ev)...)
+	broken = append(broken, moved(run, next, ev, l)...)
 	w.sends(at, l, next, effects)
 	for _, b := range broken {
 		w.breaks(b, at, l, next.State)
@@ -213,10 +213,13 @@ func (w *walk) step(at int32, run agent.Run, kept books, ev agent.Event, l label
 	return nil
 }
 
-// moved are rules on the step itself: nothing follows an end, and only a person, an
-// operator or the clock moves on what waits for a person (SPEC A5).
-func moved(was, is agent.Run, ev agent.Event) []breach {
+// moved are rules on the step itself: nothing follows an end, nothing answers an effect
+// that is not open, and only a person, an operator or the clock moves on what waits for a
+// person (SPEC A5).
+func moved(was, is agent.Run, ev agent.Event, l label) []breach {
 	switch {
+	case l.late:
+		return []breach{{ruleStale, ""}}
 	case was.State.Final():
 		return []breach{{ruleEnded, ""}}
 	case was.State == agent.StateAwaitingApproval && is.State != was.State:
