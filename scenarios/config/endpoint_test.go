@@ -43,6 +43,7 @@ func TestAdmit_OnlyWhatTheUserNamesAndTheKeyThatIsForIt(t *testing.T) {
 		"one that only a project names":      {"state: s\n", "", "https://evil.example.org/v1", "only a project's file names this endpoint"},
 		"one that begins like the default":   {"state: s\n", "", "https://api.openai.com.evil.example.org/v1", "only a project's file"},
 		"another path of a listed one":       {listed, "", "https://llm.example.org/v2", "only a project's file"},
+		"a path below a listed one":          {listed, "", "https://llm.example.org/v1/files", "only a project's file"},
 		"another port of a listed one":       {listed, "", "https://llm.example.org:8443/v1", "only a project's file"},
 		"a listed one gets no key":           {listed, "", "https://llm.example.org/v1", "none"},
 		"a listed one gets its key":          {listed, "", "https://keyed.example.org", "KEYED"},
