@@ -59,7 +59,7 @@ var (
 		"tools/scriptserver": {tests: []string{"agent", "scenarios/config", "tools", "tools/bridge", "tools/grant", "tools/stdio/stdiotest"}},
 		strictJSON:           {},
 		"workspace":          {},
-		"scenarios":          {imports: all},
+		"scenarios":          {imports: all, tests: []string{"cmd/sallyport/terminal"}},
 		"scenarios/config":   {imports: []string{"agent", "nodes/llm/chat", "tools", "tools/grant"}, tests: all},
 		"cmd/sallyport":      {imports: append([]string{"cmd/sallyport/terminal", "nodes/llm/openai", "scenarios/suite"}, all...)},
 

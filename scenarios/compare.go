@@ -30,6 +30,7 @@ type facts struct {
 	missing []missing // tools that are not offered
 	refused error     // why no run was begun
 	heard   []heard   // what the model was asked
+	shown   []string  // what a person would have seen
 	given   []verdict // what became of deliveries and actions
 	asked   int       // candidates that came up
 	faults  int       // that happened
@@ -278,6 +279,9 @@ func (e Expect) told(m *mismatches, x *facts) error {
 			return err
 		}
 		m.text(*e.Answer, text, "expect", "answer")
+	}
+	if e.Shown != nil {
+		m.text(*e.Shown, strings.Join(x.shown, "\n"), "expect", "shown")
 	}
 	w := e.Model
 	if w == nil {

@@ -20,6 +20,9 @@ func (p *play) decide(ctx context.Context, run agent.Run, n int) (bool, error) {
 			return false, err
 		}
 	}
+	if err := p.show(ctx, run); err != nil {
+		return false, err
+	}
 	deliveries := p.deliveries(n)
 	for j, d := range deliveries.List {
 		if d.Do == VerbWait {
@@ -35,6 +38,19 @@ func (p *play) decide(ctx context.Context, run agent.Run, n int) (bool, error) {
 	}
 	now, _, err := Load(ctx, p.stage.Host.Engine, run.ID)
 	return now.State != agent.StateAwaitingApproval || p.overdue(now), err
+}
+
+// show notes how a person would see the candidate, if the scenario expects something of it.
+func (p *play) show(ctx context.Context, run agent.Run) error {
+	if p.stage.Scenario.Expect.Shown == nil || p.options.Show == nil {
+		return nil
+	}
+	var b strings.Builder
+	if err := p.options.Show(ctx, p.stage.Host, run, &b); err != nil {
+		return fmt.Errorf("show the candidate: %w", err)
+	}
+	p.tape.add(record{Shown: b.String()})
+	return nil
 }
 
 // overdue reports whether the candidate has expired, and only nobody has said so yet.

@@ -226,5 +226,8 @@ func (d Delivery) mistake(granted bool) (message, remedy string) {
 // keyName is how an approver of a stage, or a role, may be called.
 var keyName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
+// coverage is how a rule or a case that a scenario shows is called.
+var coverage = regexp.MustCompile(`^[A-Z][0-9]{1,3}[a-z]?(-[0-9]{1,2})?$`)
+
 // fileMode is how permissions are written.
 var fileMode = regexp.MustCompile(`^0[0-7]{3}$`)

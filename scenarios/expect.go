@@ -51,6 +51,8 @@ type Expect struct {
 	Answer *TextCheck `yaml:"answer"`
 	// Model is what the model was sent.
 	Model *ExpectModel `yaml:"model"`
+	// Shown is what a person would see of each candidate, all of them in one text.
+	Shown *TextCheck `yaml:"shown"`
 	// Servers are what scripted servers were sent and did, by prefix.
 	Servers map[string]ExpectServer `yaml:"servers"`
 	// Quarantined maps tools that were not offered to words of the reason.

@@ -20,6 +20,7 @@ type form struct {
 	Budgets  config.Budgets `yaml:"budgets"`
 	Scenario string         `yaml:"scenario"`
 
+	Covers    []string             `yaml:"covers"`
 	Config    string               `yaml:"config"`
 	Servers   []serverForm         `yaml:"servers" keyed:"Prefix"`
 	Tools     []tools.Contract     `yaml:"tools" keyed:"Name"`
@@ -123,6 +124,11 @@ func (c *formCheck) task() {
 }
 
 func (c *formCheck) scenario() {
+	for i, id := range c.form.Covers {
+		if !coverage.MatchString(id) {
+			c.wrong("write ids such as M4, D9 or B9-3", fmt.Sprintf("%q is no id of a rule or a case", id), "covers", fmt.Sprint(i))
+		}
+	}
 	c.model()
 	c.files()
 	c.people()

@@ -56,7 +56,7 @@ func otherwise(t *testing.T, s *Scenario) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Play(t.Context(), s, PlayOptions{Remove: true, StageOptions: StageOptions{Self: executable(t), Dir: dir}})
+	r, err := Play(t.Context(), s, PlayOptions{Remove: true, StageOptions: StageOptions{Self: executable(t), Dir: dir, Show: shown}})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, strings.Join(r.Tail, "\n"))
 	}

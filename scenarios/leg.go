@@ -189,7 +189,7 @@ func serveLeg(ctx context.Context, base StageOptions, in io.Reader, t *tape, fil
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	p := newPlay(st, PlayOptions{Decide: o.Decide})
+	p := newPlay(st, PlayOptions{StageOptions: base, Decide: o.Decide})
 	p.ctx = ctx
 	p.tape.to = t.to
 	p.recall(o.Tape)

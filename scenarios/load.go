@@ -113,7 +113,7 @@ func build(name string, f *config.File, form form, c *config.Config, o LoadOptio
 	}
 	s := &Scenario{
 		File: name, Title: form.Scenario, Task: form.Task, Files: form.Files, Approvals: form.Approvals, Config: c,
-		Operator: form.Operator, Faults: form.Faults, Clock: form.Clock, BegunBy: form.BegunBy, file: f,
+		Covers: form.Covers, Operator: form.Operator, Faults: form.Faults, Clock: form.Clock, BegunBy: form.BegunBy, file: f,
 		setup:  Setup{File: name, Servers: c.Servers, Contracts: c.Tools},
 		budget: form.Budgets.Over(c.Budget),
 	}

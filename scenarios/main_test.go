@@ -2,11 +2,14 @@ package scenarios
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"testing"
 
+	"sallyport/agent"
+	"sallyport/cmd/sallyport/terminal"
 	"sallyport/tools/calcserver"
 	"sallyport/tools/docserver"
 	"sallyport/tools/scriptserver"
@@ -19,7 +22,7 @@ func TestMain(m *testing.M) {
 		serveShelf()
 	}
 	if len(os.Args) > 1 && os.Args[1] == LegCommand {
-		os.Exit(Leg(context.Background(), StageOptions{Self: os.Args[0]}, os.Stdin, os.Stdout, fillDisk))
+		os.Exit(Leg(context.Background(), StageOptions{Self: os.Args[0], Show: shown}, os.Stdin, os.Stdout, fillDisk))
 	}
 	if len(os.Args) > 2 && os.Args[1] == "mcp" {
 		switch os.Args[2] {
@@ -32,6 +35,25 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(m.Run())
+}
+
+// shown shows a candidate as the command does.
+func shown(ctx context.Context, h *Host, run agent.Run, w io.Writer) error {
+	args, err := h.Engine.Body(ctx, run.ID, run.Call.Arguments)
+	if err != nil {
+		return err
+	}
+	setup, err := ReadSetup(ctx, h.Engine, run)
+	if err != nil {
+		return err
+	}
+	tool, _ := run.Spec.Tool(run.Call.Proposal.Tool)
+	contract, _ := setup.Contract(tool.Name)
+	p := terminal.Pending{
+		Candidate: *run.Call.Candidate, Arguments: args, Tool: tool, Deadline: run.Deadline,
+		SideEffect: contract.SideEffect, Rollback: contract.Rollback, Sends: contract.Effect != "", Recipients: contract.Recipients,
+	}
+	return p.Write(w, 0)
 }
 
 // fillDisk is the command's: see cmd/sallyport.

@@ -26,7 +26,7 @@ func shippedScenario(t *testing.T, name string) *Scenario {
 func played(t *testing.T, s *Scenario, o PlayOptions) (Result, error) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	o.Self = executable(t)
+	o.Self, o.Show = executable(t), shown
 	r, err := Play(t.Context(), s, o)
 	left, lerr := os.ReadDir(os.Getenv("TMPDIR"))
 	if lerr != nil || len(left) > 0 && r.Dir == "" {

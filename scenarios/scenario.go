@@ -17,6 +17,7 @@ type Scenario struct {
 	Case      string // of its matrix, such as "model=a,policy=b"; empty without one
 	Title     string
 	Task      string
+	Covers    []string             // ids of the rules and cases that it shows
 	Approvers []Approver           // made for the stage; none lets the stage make who is needed
 	BegunBy   string               // the operator's name; empty is the scenario itself
 	Files     map[string]StageFile // of the stage, by their path in it

@@ -62,6 +62,9 @@ type StageOptions struct {
 	Actor string
 	// Log takes the JSON log; nil is a file in the state directory.
 	Log io.Writer
+	// Show writes a pending candidate as a person would see it, for scenarios that expect
+	// something of that.
+	Show func(context.Context, *Host, agent.Run, io.Writer) error
 	// Endpoint and Record are those of the [Host].
 	Endpoint func(config.Endpoint) (nodes.Model, error)
 	Record   func(agent.Run, nodes.Model) nodes.Model

@@ -28,6 +28,7 @@ type tape struct {
 	grants  []string // that were delivered, genuine or not
 	faults  int      // that happened
 	acted   map[int]bool
+	shown   []string  // each candidate, as a person would see it
 	kept    []record  // all but what the model heard, for the next leg
 	failed  error     // the tape could not be written
 	waits   *patience // for what a model owes
@@ -39,6 +40,7 @@ type record struct {
 	Given   *verdict  `json:"given,omitempty"`
 	Grant   string    `json:"grant,omitempty"`
 	Missing []missing `json:"missing,omitempty"`
+	Shown   string    `json:"shown,omitempty"`
 	Acted   *int      `json:"acted,omitempty"`
 	Fault   string    `json:"fault,omitempty"`  // the point at which the process was about to end
 	Jump    int64     `json:"jump,omitempty"`   // how far the clock was set ahead, in nanoseconds
@@ -92,6 +94,9 @@ func (t *tape) take(r record) {
 			t.acted = map[int]bool{}
 		}
 		t.acted[*r.Acted] = true
+	}
+	if r.Shown != "" {
+		t.shown = append(t.shown, r.Shown)
 	}
 	if r.Fault != "" {
 		t.faults++

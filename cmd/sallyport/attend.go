@@ -269,30 +269,37 @@ func (d *desk) deliver(ctx context.Context, run agent.Run, answer terminal.Answe
 
 // show writes the pending candidate in full.
 func (d *desk) show(ctx context.Context, run agent.Run) error {
-	args, err := candidateBytes(ctx, d.host.Engine, run)
+	p, err := d.candidate(ctx, run)
 	if err != nil {
 		return err
-	}
-	setup, err := scenarios.ReadSetup(ctx, d.host.Engine, run)
-	if err != nil {
-		return err
-	}
-	tool, _ := run.Spec.Tool(run.Call.Proposal.Tool)
-	contract, _ := setup.Contract(tool.Name)
-	p := terminal.Pending{
-		Candidate: *run.Call.Candidate, Arguments: args, Tool: tool, Signed: signers(run), Deadline: run.Deadline,
-		SideEffect: contract.SideEffect, Rollback: contract.Rollback, Sends: contract.Effect != "", Recipients: contract.Recipients,
-	}
-	if run.Call.Edited {
-		if p.Edited, p.Was, err = d.edited(ctx, run); err != nil {
-			return err
-		}
 	}
 	width := 0
 	if d.app.console().Interactive() {
 		width = d.app.console().Width()
 	}
 	return p.Write(d.app.stderr, width)
+}
+
+// candidate is the pending candidate with all that a person is shown of it.
+func (d *desk) candidate(ctx context.Context, run agent.Run) (p terminal.Pending, err error) {
+	args, err := candidateBytes(ctx, d.host.Engine, run)
+	if err != nil {
+		return p, err
+	}
+	setup, err := scenarios.ReadSetup(ctx, d.host.Engine, run)
+	if err != nil {
+		return p, err
+	}
+	tool, _ := run.Spec.Tool(run.Call.Proposal.Tool)
+	contract, _ := setup.Contract(tool.Name)
+	p = terminal.Pending{
+		Candidate: *run.Call.Candidate, Arguments: args, Tool: tool, Signed: signers(run), Deadline: run.Deadline,
+		SideEffect: contract.SideEffect, Rollback: contract.Rollback, Sends: contract.Effect != "", Recipients: contract.Recipients,
+	}
+	if run.Call.Edited {
+		p.Edited, p.Was, err = d.edited(ctx, run)
+	}
+	return p, err
 }
 
 // report says how the run ended or what it waits for, on stderr, and gives the exit

@@ -1,10 +1,23 @@
 package main
 
 import (
+	"context"
+	"io"
+
 	"github.com/spf13/cobra"
 
+	"sallyport/agent"
 	"sallyport/scenarios"
 )
+
+// shown writes a pending candidate as a terminal shows it, for scenarios that look at it.
+func (a *app) shown(ctx context.Context, h *scenarios.Host, run agent.Run, w io.Writer) error {
+	p, err := (&desk{app: a, host: h, run: run.ID}).candidate(ctx, run)
+	if err != nil {
+		return err
+	}
+	return p.Write(w, 0)
+}
 
 // legCommand serves one leg of a scenario with faults: it dies where it is told to.
 func (a *app) legCommand() *cobra.Command {
@@ -15,7 +28,7 @@ func (a *app) legCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.code = exit(scenarios.Leg(c.Context(), scenarios.StageOptions{Self: me, Endpoint: a.endpoint}, a.in, a.out, fillDisk))
+			a.code = exit(scenarios.Leg(c.Context(), scenarios.StageOptions{Self: me, Endpoint: a.endpoint, Show: a.shown}, a.in, a.out, fillDisk))
 			return nil
 		},
 	}

@@ -292,7 +292,7 @@ func (a *app) playOptions(f runFlags) (o scenarios.PlayOptions, done func(), err
 		return o, nil, err
 	}
 	return scenarios.PlayOptions{
-		StageOptions: scenarios.StageOptions{Self: self, Dir: f.keep, State: state, Run: f.id, Log: log, Endpoint: a.endpoint},
+		StageOptions: scenarios.StageOptions{Self: self, Dir: f.keep, State: state, Run: f.id, Log: log, Endpoint: a.endpoint, Show: a.shown},
 		Decide:       scenarios.Verb(f.decide), Keep: f.keep != "",
 		Began: func(st *scenarios.Stage, run agent.Run) func(agent.Run) {
 			if f.keep == "" {

@@ -314,7 +314,7 @@ func (a *app) playerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return suite.Play(c.Context(), a.in, a.out, scenarios.StageOptions{Self: self, Endpoint: a.endpoint})
+			return suite.Play(c.Context(), a.in, a.out, scenarios.StageOptions{Self: self, Endpoint: a.endpoint, Show: a.shown})
 		},
 	}
 }
