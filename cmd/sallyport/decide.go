@@ -192,7 +192,7 @@ func (d *desk) refused(why *agent.Refusal) error {
 	case agent.CodeForged: // no key that the run knows
 		code = exitNoKey
 	case agent.CodeEnded:
-		next = "go on with a fork of it: " + d.command("fork", d.run) + "; what became of it: " + d.command("show", d.run)
+		next = "begin a new run; what became of this one: " + d.command("show", d.run)
 	}
 	return fail(code, next, "run %s: %s", d.run, refusalText(why))
 }
