@@ -116,13 +116,16 @@ func inWords(all []any) string {
 }
 
 // table writes the keys of a mapping.
-func (n schemaNode) table(b *strings.Builder) {
+func (n schemaNode) table(b *strings.Builder, defs map[string]schemaNode) {
 	if len(n.Properties.names) == 0 {
 		return
 	}
 	b.WriteString("| key | what may stand there | meaning |\n|---|---|---|\n")
 	for _, name := range n.Properties.names {
 		p := n.Properties.nodes[name]
+		if p.Description == "" {
+			p.Description = defs[strings.TrimPrefix(p.Ref, "#/$defs/")].Description
+		}
 		need := ""
 		if slices.Contains(n.Required, name) {
 			need = " (needed)"
@@ -134,7 +137,7 @@ func (n schemaNode) table(b *strings.Builder) {
 		p := n.Properties.nodes[name]
 		if len(p.Properties.names) > 0 {
 			fmt.Fprintf(b, "`%s`: %s\n\n", name, p.Description)
-			p.table(b)
+			p.table(b, defs)
 		}
 	}
 }
@@ -148,7 +151,7 @@ func reference(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
 	b.WriteString("## The file\n\n")
-	root.table(&b)
+	root.table(&b, root.Defs.nodes)
 	names := slices.Clone(root.Defs.names)
 	slices.Sort(names)
 	for _, name := range names {
@@ -160,9 +163,9 @@ func reference(t *testing.T) string {
 		if len(d.Properties.names) == 0 && len(d.AnyOf) > 0 {
 			fmt.Fprintf(&b, "%s\n\n", d.kind())
 		}
-		d.table(&b)
+		d.table(&b, root.Defs.nodes)
 		for _, a := range d.AnyOf {
-			a.table(&b)
+			a.table(&b, root.Defs.nodes)
 		}
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
