@@ -86,7 +86,25 @@ func (t *Turn) profile() (chat.Profile, error) {
 	return chat.For(t.Profile)
 }
 
-// read makes a turn of a provider's bytes.
+// turn is the turn that a provider's bytes are; what it cost is estimated where they do
+// not say so.
+func (t *Turn) turn(r nodes.Request) (nodes.Reply, error) {
+	p, err := t.profile()
+	if err != nil {
+		return nodes.Reply{}, fmt.Errorf("%w: %w", nodes.ErrModelFault, err)
+	}
+	request, err := p.Encode(r, chat.Options{})
+	if err != nil {
+		return nodes.Reply{}, fmt.Errorf("%w: %w", nodes.ErrModelFault, err)
+	}
+	reply, err := t.read(r.Tools)
+	if err != nil {
+		return nodes.Reply{}, err
+	}
+	return chat.Estimate(reply, request), nil
+}
+
+// read makes a reply of a provider's bytes.
 func (t *Turn) read(tools []nodes.Tool) (nodes.Reply, error) {
 	p, err := t.profile()
 	if err != nil {

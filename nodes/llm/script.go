@@ -64,7 +64,7 @@ func (s *Script) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, error)
 		return nodes.Reply{}, u
 	}
 	if t.provided() {
-		return t.read(r.Tools)
+		return t.turn(r)
 	}
 	return p.reply()
 }
