@@ -80,7 +80,7 @@ func TestCIPage_ScriptGates(t *testing.T) {
 	}
 	u.write("repo/scenarios/bad.yaml", strings.Replace(good, "completed", "failed", 1))
 	code, said = u.suiteScript(bin)
-	kept, err := filepath.Glob(u.path("repo/results/kept/*/bad-*/state/state.db"))
+	kept, err := filepath.Glob(u.path("repo/results/kept/*/*/state/state.db"))
 	if code != 1 || len(kept) != 1 || err != nil || !strings.Contains(u.read("repo/results/report.xml"), `tests="2" failures="1"`) {
 		t.Errorf("exit code %d, kept %q, %v\n%s", code, kept, err, said)
 	}

@@ -153,8 +153,8 @@ func (s *suiteRun) one(ctx context.Context, i int) Result {
 	}
 	timed, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	run := scenarios.NewRunID(c.name)
-	dir := filepath.Join(s.root, run)
+	run := scenarios.NewRunID(short(c.name))
+	dir := filepath.Join(s.root, fmt.Sprintf("%03d", i+1))
 	r := s.play(timed, c, dir, run)
 	r.Name, r.Title, r.File, r.index = c.Name, c.Title, c.File, i
 	r.Run, r.Seconds = run, since(began)
@@ -176,6 +176,15 @@ func (s *suiteRun) one(ctx context.Context, i int) Result {
 		s.Watch.Finished(c, r)
 	}
 	return r
+}
+
+// maxID is how much of a case's name its run is called by, in characters: the id, and
+// the folder, are in every grant, whose size is limited.
+const maxID = 20
+
+func short(name string) string {
+	all := []rune(name)
+	return string(all[:min(len(all), maxID)])
 }
 
 // play has the case played in a folder of its own, and with a folder for temporary
