@@ -32,11 +32,13 @@ const (
 	PointWaiting Point = "awaiting_approval"  // a candidate waits for a decision
 	PointUnknown Point = "needs_verification" // nobody knows what became of a write
 	PointHeld    Point = "held"
+	// PointUnchecked is where the read-back of a write could not even be made.
+	PointUnchecked Point = "unchecked"
 )
 
 var points = []Point{
 	PointAsk, PointPrepare, PointSend, PointObserve, PointPresent, PointVerify,
-	PointAsked, PointPrepared, PointSent, PointObserved, PointVerified, PointWaiting, PointUnknown, PointHeld,
+	PointAsked, PointPrepared, PointSent, PointObserved, PointVerified, PointWaiting, PointUnknown, PointHeld, PointUnchecked,
 }
 
 // UnmarshalText reads one of the points.
@@ -72,9 +74,10 @@ const (
 	ActAbandon Act = "abandon"
 	ActExtend  Act = "extend"
 	ActAttest  Act = "attest"
+	ActAgain   Act = "again" // where the run is unchecked: it is served once more
 )
 
-var acts = []Act{ActPause, ActResume, ActStep, ActCancel, ActAbandon, ActExtend, ActAttest}
+var acts = []Act{ActPause, ActResume, ActStep, ActCancel, ActAbandon, ActExtend, ActAttest, ActAgain}
 
 // UnmarshalText reads one of the acts.
 func (a *Act) UnmarshalText(text []byte) error {
@@ -114,6 +117,8 @@ func (a Action) mistake() (message, remedy, key string) {
 		return fmt.Sprintf("%s says nothing", a.Do), "remove the key", "says"
 	case a.Do != ActAttest && a.By != "":
 		return fmt.Sprintf("%s is not signed", a.Do), "remove the key", "by"
+	case a.Do == ActAgain && a.At != PointUnchecked:
+		return "only what could not be checked is tried again", "write at: unchecked, or another act", "do"
 	case a.Do == ActExtend && !extends:
 		return "an extend raises a budget", "add calls, turns or tokens", "do"
 	case a.Do != ActExtend && extends:

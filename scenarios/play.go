@@ -164,12 +164,19 @@ const maxRests = 1000
 // serve moves the run on until nothing of the scenario moves it any more.
 func (p *play) serve(ctx context.Context) (run agent.Run, err error) {
 	for range maxRests {
-		if err := p.stage.Host.Serve(ctx, p.stage.Run); err != nil {
-			return run, fmt.Errorf("play %q: %w", p.stage.Scenario.File, err)
-		}
+		ended := p.stage.Host.Serve(ctx, p.stage.Run)
 		var entries []agent.Entry
-		if run, entries, err = Load(ctx, p.stage.Host.Engine, p.stage.Run); err != nil {
-			return run, err
+		if run, entries, err = Load(context.WithoutCancel(ctx), p.stage.Host.Engine, p.stage.Run); err != nil {
+			return run, errors.Join(ended, err)
+		}
+		if ended != nil && ctx.Err() == nil && unchecked(run) {
+			if again, err := p.watch.reach(ctx, PointUnchecked, run); err != nil || !again {
+				return run, err
+			}
+			continue
+		}
+		if ended != nil {
+			return run, fmt.Errorf("play %q: %w", p.stage.Scenario.File, ended)
 		}
 		if run.State.Final() {
 			return run, nil
@@ -179,6 +186,12 @@ func (p *play) serve(ctx context.Context) (run agent.Run, err error) {
 		}
 	}
 	return run, fmt.Errorf("play %q: the run has rested %d times and has not ended", p.stage.Scenario.File, maxRests)
+}
+
+// unchecked reports whether the read-back of a write could not be made: the run stays as
+// it is until somebody has it made again.
+func unchecked(run agent.Run) bool {
+	return run.State == agent.StateNeedsVerification && run.Startable() && run.Open.Kind == agent.Verify
 }
 
 // rests does what the scenario does where a run rests; false if it does nothing more.

@@ -105,6 +105,9 @@ func (p *play) act(ctx context.Context, i int, a Action, run agent.Run) error {
 		d.Decision = agent.Cancel{Abandon: true}
 	case ActExtend:
 		d.Decision = agent.Extend{Budget: agent.Budget{Calls: a.Calls, Turns: a.Turns, Tokens: a.Tokens}}
+	case ActAgain:
+		p.tape.add(record{Acted: &i, Given: &verdict{Path: []string{"operator", index(i)}, Genuine: true, Want: a.Expect}})
+		return nil
 	case ActAttest:
 		var err error
 		if d, err = Statement(run, p.stage.key(a.By), a.Says, p.stage.clock.now()); err != nil {
