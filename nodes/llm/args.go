@@ -10,7 +10,8 @@ import (
 )
 
 // Args is the JSON text of arguments that are written as YAML: members in the order
-// of the file, numbers with the text that they have there.
+// of the file, numbers with the text that they have there. A long text may be written as
+// {$text: {text: x, times: 8000}}.
 type Args []byte
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler. It refuses what JSON cannot say:
@@ -32,7 +33,14 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9
 func appendJSON(out []byte, node ast.Node) ([]byte, error) {
 	switch n := node.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
-		return appendObject(out, mappingValues(n))
+		values := mappingValues(n)
+		if text, is, err := repeated(values); is || err != nil {
+			if err != nil {
+				return nil, err
+			}
+			return appendText(out, node, text)
+		}
+		return appendObject(out, values)
 	case *ast.SequenceNode:
 		return appendArray(out, n.Values)
 	case *ast.StringNode:
