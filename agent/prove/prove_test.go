@@ -63,9 +63,6 @@ func TestProve_ADestructiveCallIsSentWithTwoPeoplesSignaturesOnly(t *testing.T) 
 }
 
 func TestProve_EveryTwoKindsOfToolTogether(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the longest walk")
-	}
 	r := proven(t, prove.Options{Spec: spec(enginetest.ToolRead, enginetest.ToolWrite, enginetest.ToolDestroy)})
 	if r.Verdict != prove.Proven {
 		t.Fatalf("%s\n%s", r.Verdict, r.Text())
