@@ -108,17 +108,7 @@ func (m *Model) key() (string, error) {
 // do sends the request and reads what comes back. Its errors are not fit to be shown:
 // see failure.
 func (a *attempt) do(ctx context.Context, key string) (nodes.Reply, error) {
-	var options []option.RequestOption
-	switch {
-	case key == "":
-	case a.model.profile.Name == "azure":
-		options = append(options, option.WithHeader("Api-Key", key))
-	default:
-		options = append(options, option.WithAPIKey(key))
-	}
-	for name, values := range a.model.endpoint.query {
-		options = append(options, option.WithQuery(name, values[0]))
-	}
+	options := a.model.authorised(key)
 	if a.model.config.Stream {
 		options = append(options, option.WithHeader("Accept", "text/event-stream"))
 	}
@@ -138,6 +128,22 @@ func (a *attempt) do(ctx context.Context, key string) (nodes.Reply, error) {
 		return nodes.Reply{}, err
 	}
 	return a.read(response)
+}
+
+// authorised are the options of every request: the key, and the query of the endpoint.
+func (m *Model) authorised(key string) []option.RequestOption {
+	var options []option.RequestOption
+	switch {
+	case key == "":
+	case m.profile.Name == "azure":
+		options = append(options, option.WithHeader("Api-Key", key))
+	default:
+		options = append(options, option.WithAPIKey(key))
+	}
+	for name, values := range m.endpoint.query {
+		options = append(options, option.WithQuery(name, values[0]))
+	}
+	return options
 }
 
 // refused is the failure of a status other than 200. The library has read the body of
