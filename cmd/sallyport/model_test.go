@@ -65,7 +65,7 @@ const testKey = "sk-test-0123456789"
 // same model and the key anew. The key is nowhere.
 func TestModel_FromTheEnvironmentThroughAnApproval(t *testing.T) {
 	u, p := askingUser(t, "It was changed on 9 March.\n")
-	p.key = testKey
+	p.admit(testKey)
 	u.env = []string{config.EnvModel + "=gpt-x", config.EnvBaseURL + "=" + p.base(), config.EnvKey + "=" + testKey}
 	log := u.path("log.jsonl")
 	parked := u.must(exitParked, "run", "task.yaml", "--id", "r", "--log-file", log)
@@ -248,7 +248,7 @@ func TestModel_WithoutItsKeyNoRunBegins(t *testing.T) {
 	if err := os.Chmod(key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.key = testKey
+	p.admit(testKey)
 	u.must(exitParked, "run", "task.yaml", "--id", "r")
 	if strings.Contains(u.everything("model.key"), testKey) {
 		t.Error("the key is stored")
@@ -263,7 +263,7 @@ func TestModel_WithoutItsKeyNoRunBegins(t *testing.T) {
 // What an endpoint says of a wrong key holds the key, and nobody repeats it.
 func TestModel_AWrongKeyIsNotRepeated(t *testing.T) {
 	u, p := askingUser(t, "x\n")
-	p.key = "another"
+	p.admit("another")
 	u.env = []string{config.EnvModel + "=m", config.EnvBaseURL + "=" + p.base(), config.EnvKey + "=" + testKey}
 	got := u.must(exitUnreachable, "run", "task.yaml", "--id", "r")
 	shown := u.must(exitOK, "show", "r").stdout

@@ -199,7 +199,7 @@ func TestParity_OneScenarioByEveryKindOfModel(t *testing.T) {
 			endpoint := newProvider(t, setup.Script)
 			t.Setenv(config.EnvBaseURL, endpoint.base())
 			t.Setenv(config.EnvKey, "sk-parity")
-			endpoint.key = "sk-parity"
+			endpoint.admit("sk-parity")
 			const model = "{openai: gpt-x, open_body: false}"
 			second := filepath.Join(t.TempDir(), "endpoint.jsonl")
 			if record, done, err = recorder(second, false); err != nil {

@@ -19,9 +19,9 @@ type provider struct {
 	*httptest.Server
 	t      *testing.T
 	script llm.Script
-	key    string // the only one that is let in; empty lets everybody in
 
 	mu    sync.Mutex
+	key   string // the only one that is let in; empty lets everybody in
 	asked []asking
 }
 
@@ -41,6 +41,13 @@ func newProvider(t *testing.T, script llm.Script) *provider {
 
 // base is the base URL of its API.
 func (p *provider) base() string { return p.URL + "/v1" }
+
+// admit lets only those in who send this key.
+func (p *provider) admit(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.key = key
+}
 
 // requests are all that it has received so far.
 func (p *provider) requests() []asking {
@@ -69,8 +76,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p.mu.Lock()
 	p.asked = append(p.asked, asking{r.Header, string(body)})
+	key := p.key
 	p.mu.Unlock()
-	if p.key != "" && r.Header.Get("Authorization") != "Bearer "+p.key {
+	if key != "" && r.Header.Get("Authorization") != "Bearer "+key {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = fmt.Fprintf(w, `{"error":{"message":"wrong key %s","code":"invalid_api_key"}}`, r.Header.Get("Authorization"))

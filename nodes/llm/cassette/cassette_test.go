@@ -217,14 +217,14 @@ func TestPlay_NamesWhatWasNotRecorded(t *testing.T) {
 	}
 }
 
-// Any byte that is changed, and any line that is taken out, but for lines at the end,
+// Any byte that is changed, of which every third is tried, and any line that is taken out, but for lines at the end,
 // is noticed.
 func TestParse_NoticesEveryChange(t *testing.T) {
 	data, err := os.ReadFile(taped(t, "one"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range data {
+	for i := 0; i < len(data); i += 3 {
 		changed := bytes.Clone(data)
 		changed[i] ^= 1
 		var e *Error
