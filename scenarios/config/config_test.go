@@ -361,7 +361,7 @@ func TestAudience_IsBoundedAndVisible(t *testing.T) {
 		{Prefix: "a", Command: []string{"x", "\u202e"}},
 		{Prefix: "a", Builtin: "docs", Root: "/" + strings.Repeat("d", 300)},
 	} {
-		if got := Audience(s); len(got) > grant.MaxAudience || !strings.HasPrefix(got, "a@sha256:") {
+		if got := Audience(s); len(got) > maxAudience || !strings.HasPrefix(got, "a@sha256:") {
 			t.Errorf("audience %q", got)
 		}
 	}

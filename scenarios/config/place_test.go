@@ -21,7 +21,7 @@ func TestLoad_CommandNamesTheWorkspace(t *testing.T) {
 	}
 	c, err := loaded("workspace: {root: desk}\n"+placedServer, false)
 	desk := filepath.Join(dir, "desk")
-	if err != nil || !slices.Equal(c.Servers[0].Command, []string{"serve", "--in=" + desk + "/notes", desk}) || !strings.Contains(c.Servers[0].Audience, desk) {
+	if err != nil || !slices.Equal(c.Servers[0].Command, []string{"serve", "--in=" + desk + "/notes", desk}) || c.Servers[0].Audience != Audience(c.Servers[0]) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if _, err := loaded(placedServer, false); err == nil || !strings.Contains(err.Error(), FileName+":1:15: servers.x.command: it names {workspace}, and the file has none") {

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"sallyport/tools"
-	"sallyport/tools/grant"
 	"sallyport/tools/strictjson"
 )
 
@@ -37,6 +36,11 @@ func program(file, name string) string {
 	return name
 }
 
+// maxAudience is how many bytes an audience may have before its digest stands for it: as
+// many as the digest has itself. A grant has room for that, with the longest run id and
+// ordinary scopes and names.
+const maxAudience = len("prefixof16bytes_@sha256:") + 64
+
 // Audience names a server and its workspace in candidates: the prefix with the folder,
 // or with the command. What would be too long, or not visible, is named by its digest.
 func Audience(s tools.Server) string {
@@ -48,7 +52,7 @@ func Audience(s tools.Server) string {
 		}
 	}
 	full := s.Prefix + "@" + what
-	if _, hidden := tools.Visible(full); hidden > 0 || len(full) > grant.MaxAudience {
+	if _, hidden := tools.Visible(full); hidden > 0 || len(full) > maxAudience {
 		return s.Prefix + "@sha256:" + strictjson.Digest([]byte(what))
 	}
 	return full

@@ -282,23 +282,25 @@ func (p *preparation) candidate() (grant.Candidate, error) {
 }
 
 // fields are the sets of arguments that a candidate may list by digest, the best
-// first: all, then those that the read-back is given or compares, then none. The
-// digest of the whole is there in any case.
+// first: all, then those that the read-back is given or compares; none where there is
+// no read-back. The digest of the whole is there in any case. A candidate that cannot
+// list what its server or its read-back compares is not made: nobody is asked to sign
+// what would be refused.
 func (p *preparation) fields() [][]string {
 	const none = "\x00" // no argument has this name
-	sets := [][]string{nil}
-	if s := p.tool.Contract.Settle; s != nil {
-		named := []string{none}
-		for _, arg := range s.Args {
-			named = append(named, arg)
-		}
-		for _, m := range s.AppliedWhen {
-			named = append(named, m.SHA256Of+m.Equals)
-		}
-		slices.Sort(named)
-		sets = append(sets, slices.Compact(named))
+	s := p.tool.Contract.Settle
+	if s == nil {
+		return [][]string{nil, {none}}
 	}
-	return append(sets, []string{none})
+	named := []string{none}
+	for _, arg := range s.Args {
+		named = append(named, arg)
+	}
+	for _, m := range s.AppliedWhen {
+		named = append(named, m.SHA256Of+m.Equals)
+	}
+	slices.Sort(named)
+	return [][]string{nil, slices.Compact(named)}
 }
 
 // longestApprover is the name that makes a grant largest.

@@ -546,6 +546,19 @@ func TestPrepare_CandidateFitsIntoAGrant(t *testing.T) {
 	}
 }
 
+// A candidate whose grant has no room for what the read-back compares is not made:
+// the server would refuse what a person has signed.
+func TestPrepare_CandidateListsWhatTheReadBackCompares(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, script{})
+	for audience, want := range map[int]string{88: ReasonApproval, grant.MaxAudience: ReasonCandidate} {
+		r := s.begin(t, func(c *Config) { c.Servers[0].Audience = strings.Repeat("a", audience) })
+		if out := r.refused(r.propose("s__save", saveArguments)); out.Reason != want {
+			t.Errorf("an audience of %d characters: %s, want %s", audience, out.Reason, want)
+		}
+	}
+}
+
 // SPEC D5, last sentence: nobody is asked to approve what the builtin server must
 // refuse.
 func TestPrepare_AppliesTheByteLimitOfTheBuiltin(t *testing.T) {
