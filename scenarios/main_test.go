@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 
 	"sallyport/agent"
@@ -54,12 +52,6 @@ func shown(ctx context.Context, h *Host, run agent.Run, w io.Writer) error {
 		SideEffect: contract.SideEffect, Rollback: contract.Rollback, Sends: contract.Effect != "", Recipients: contract.Recipients,
 	}
 	return p.Write(w, 0)
-}
-
-// fillDisk is the command's: see cmd/sallyport.
-func fillDisk() error {
-	signal.Ignore(syscall.SIGXFSZ)
-	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{})
 }
 
 func serveScript(file, folder string) int {
