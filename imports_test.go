@@ -33,7 +33,7 @@ const strictJSON = "tools/strictjson"
 var (
 	// all is every package but the command's.
 	all = []string{
-		"agent", "agent/audit", "agent/embedded", "agent/enginetest", "agent/prove", "nodes", "nodes/llm", "nodes/llm/cassette", "nodes/llm/chat", "scenarios", "scenarios/config",
+		"agent", "agent/audit", "agent/debug", "agent/embedded", "agent/enginetest", "agent/prove", "nodes", "nodes/llm", "nodes/llm/cassette", "nodes/llm/chat", "scenarios", "scenarios/config",
 		"tools", "tools/bridge", "tools/calcserver", "tools/docserver", "tools/scriptserver", "tools/stdio",
 		"tools/stdio/stdiotest", "tools/grant", "workspace",
 	}
@@ -41,7 +41,7 @@ var (
 		".":                {tests: all},
 		"agent":            {imports: []string{"tools/grant"}, tests: []string{"agent/enginetest"}},
 		"agent/audit":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/enginetest"}},
-		"agent/debug":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/enginetest"}},
+		"agent/debug":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/embedded", "agent/enginetest"}},
 		"agent/embedded":   {imports: []string{"agent"}, tests: []string{"agent/enginetest", "tools/grant"}},
 		"agent/enginetest": {imports: []string{"agent", "tools/grant"}},
 		"agent/prove":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/enginetest"}},

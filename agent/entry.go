@@ -190,23 +190,33 @@ func (e *Entry) Bodies() ([]BodyRef, error) {
 // ParseEntry decodes stored bytes, strictly. It does not judge what they say: that
 // is [Replay]'s. An entry of a newer format is [ErrNewer].
 func ParseEntry(raw []byte) (Entry, error) {
-	var v struct {
-		Version int `json:"v"`
-	}
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return Entry{}, fmt.Errorf("%w: an entry that is not JSON", ErrIntegrity)
-	}
-	if v.Version > Version {
-		return Entry{}, fmt.Errorf("journal format %d: %w", v.Version, ErrNewer)
-	}
 	var e Entry
 	if err := strictjson.Decode(raw, &e); err != nil {
-		return Entry{}, fmt.Errorf("%w: a malformed entry: %w", ErrIntegrity, err)
+		return Entry{}, unreadable(raw, err)
+	}
+	if e.Version > Version {
+		return Entry{}, newer(e.Version)
 	}
 	sum := sha256.Sum256(raw)
 	e.raw, e.hash = raw, hex.EncodeToString(sum[:])
 	return e, nil
 }
+
+// unreadable says why bytes are no entry of a known format.
+func unreadable(raw []byte, why error) error {
+	var v struct {
+		Version int `json:"v"`
+	}
+	switch err := json.Unmarshal(raw, &v); {
+	case err != nil:
+		return fmt.Errorf("%w: an entry that is not JSON", ErrIntegrity)
+	case v.Version > Version:
+		return newer(v.Version)
+	}
+	return fmt.Errorf("%w: a malformed entry: %w", ErrIntegrity, why)
+}
+
+func newer(version int) error { return fmt.Errorf("journal format %d: %w", version, ErrNewer) }
 
 // Payload decodes what the entry's event says: a [Spec], a [Result], a [Decision];
 // nil for a tick.
