@@ -103,6 +103,8 @@ func (p *play) leg(ctx context.Context, fault *Fault) (bool, error) {
 	}
 	befallen := p.tape.faults > before
 	switch {
+	case befallen && fault.Crash != "" && exit == nil:
+		return false, fmt.Errorf("play %q: the process that was to be killed at %q was not", o.File, fault.Crash)
 	case befallen:
 		return true, nil
 	case err != nil:
