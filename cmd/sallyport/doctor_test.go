@@ -257,7 +257,10 @@ func TestDoctor_OfBrokenSetUps(t *testing.T) {
 			exitUsage, "state", healthFail, "others may write to it (mode 0777); run: chmod 700", "--state DIR"},
 		"the state is no folder": {func(u *user, _ *patient) { u.write("state/sallyport", "") }, nil,
 			exitUsage, "state", healthFail, "not a directory", ""},
-		"the state is not ours": {func(u *user, _ *patient) { u.write("state/sallyport/state.db", strings.Repeat("no database ", 500)); u.mode("state/sallyport", 0o700) }, nil,
+		"the state is not ours": {func(u *user, _ *patient) {
+			u.write("state/sallyport/state.db", strings.Repeat("no database ", 500))
+			u.mode("state/sallyport", 0o700)
+		}, nil,
 			exitUsage, "journals", healthFail, "state.db", ""},
 		"a server does not start": {func(u *user, _ *patient) {
 			u.write("sallyport.yaml", strings.Replace(u.read("sallyport.yaml"), "servers:", "servers:\n  gone: {command: [./no-such-server]}", 1))
