@@ -214,3 +214,58 @@ func between(t *testing.T, text, before, after string) string {
 	}
 	return what
 }
+
+// A run is extended from elsewhere while it is served, with a write in flight.
+func TestExtend_WhileAnotherProcessServes(t *testing.T) {
+	u := newUser(t)
+	stubDesk(u)
+	s := u.inFlight()
+	got := u.must(exitOK, "extend", "r", "--turns", "+2", "-o", "jsonl")
+	if !strings.Contains(got.stdout, `"added":{"calls":0,"turns":2,`) || !strings.Contains(got.stdout, `"budget":{"calls":12,"turns":26,`) {
+		t.Error(got.stdout)
+	}
+	u.answer()
+	if code, screen := s.end(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, screen)
+	}
+	if n := u.puts(); n != 1 {
+		t.Errorf("%d writes", n)
+	}
+	if got := u.must(exitOK, "show", "r").stdout; !strings.Contains(got, " of 26 turns of the model") {
+		t.Error(got)
+	}
+}
+
+// A paused run stays paused when it is extended, and says how it goes on.
+func TestExtend_LeavesAPauseAsItIs(t *testing.T) {
+	u := newUser(t)
+	stubDesk(u)
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	u.must(exitOK, "pause", "r")
+	if got := u.must(exitOK, "extend", "r", "--calls", "+1"); !strings.Contains(got.messages, "Run r stays paused. Go on with:\n  ") {
+		t.Error(got.messages)
+	}
+	if got := u.must(exitOK, "runs").stdout; !strings.Contains(got, "(paused)") {
+		t.Error(got)
+	}
+}
+
+// A run that plays a cassette is gone on with by a fork that plays the rest of it, also
+// when the file is gone.
+func TestFork_PlaysTheRestOfACassette(t *testing.T) {
+	u := newUser(t)
+	stubDesk(u)
+	u.write("task.yaml", "task: x\nmodel: {script: [{call: {tool: stub__get, args: {text: a}}}, {call: {tool: stub__get, args: {text: b}}}, {say: Done.}]}\n")
+	u.must(exitOK, "run", "task.yaml", "--id", "first", "--record", "tape.jsonl")
+	u.write("task.yaml", "task: x\nbudgets: {tool_calls: 1}\nmodel: {replay: tape.jsonl}\n")
+	u.must(exitFailed, "run", "task.yaml", "--id", "r")
+	if err := os.Remove(u.path("tape.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	if got := u.must(exitOK, "resume", "r", "--calls", "+1", "--id", "f"); got.stdout != "f\nDone.\n" {
+		t.Errorf("%+v", got)
+	}
+	if n := u.reached("get"); n != 4 {
+		t.Errorf("%d reads", n)
+	}
+}
