@@ -17,7 +17,7 @@ LINT := bin/golangci-lint-$(LINT_VERSION)-$(shell $(GO) env GOVERSION)
 TAGS := faults,root,kill
 tagged = $(sort $(dir $(shell grep -rlE --include='*.go' '^//go:build .*\b$(1)\b' ./* 2>/dev/null)))
 
-.PHONY: demo test check lint vet cross race fuzz faults root kill temporal bench docs cover clean
+.PHONY: demo test check lint vet cross race fuzz faults root kill adversary temporal bench docs cover clean
 
 demo: ## the main job, from a document to a signed report
 	$(GO) run ./cmd/sallyport demo
@@ -26,7 +26,7 @@ test: ## what needs Go only
 	$(GO) test ./...
 
 check: ## everything else that a change must pass
-	@for target in lint cross race fuzz faults root kill temporal; do .ci/phase "make $$target" $(MAKE) "$$target"; done
+	@for target in lint cross race fuzz faults root kill adversary temporal; do .ci/phase "make $$target" $(MAKE) "$$target"; done
 
 lint: vet $(LINT)
 	$(LINT) run --build-tags $(TAGS)
@@ -76,6 +76,9 @@ root: ## mounts, device nodes and file systems: compiled as you, run as root
 kill: ## a real process killed at every durable append and around every effect; docs/kill-matrix.md lists them
 	@[ -n "$(call tagged,kill)" ] || { echo "kill: no package has tests with that tag" >&2; exit 1; }
 	$(GO) test -count=1 -tags kill -run '^TestKillMatrix$$' -v $(call tagged,kill) | grep -vE '^ *(=== |--- PASS)'
+
+adversary: ## ten thousand seeds of a model that tries everything; SEED=N plays one of them
+	$(GO) test -count=1 -timeout 30m -run '^TestAdversary_' -v ./scenarios -seeds 10000 $(if $(SEED),-seed $(SEED))
 
 temporal: ## the same Step inside a Temporal workflow: a module of its own, slow to build the first time
 	cd agent/temporal && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...

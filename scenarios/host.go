@@ -52,6 +52,9 @@ type Host struct {
 	// serverKeys, if set, are what builtin servers are given in place of the approvers'
 	// keys: to see that they refuse.
 	serverKeys []string
+
+	// programs, if set, are servers that run in this process: see [bridge.Config].
+	programs map[string]bridge.Program
 }
 
 // Plan is a run that is to begin.
@@ -307,7 +310,7 @@ func (h *Host) bridge(s Setup, approvers []agent.Approver) bridge.Config {
 	}
 	return bridge.Config{
 		Servers: slices.Clone(s.Servers), Contracts: slices.Clone(s.Contracts),
-		Self: h.Self, StateDir: h.StateDir, Keys: keys, Log: h.Log, Now: h.Now,
+		Self: h.Self, StateDir: h.StateDir, Keys: keys, Programs: h.programs, Log: h.Log, Now: h.Now,
 	}
 }
 

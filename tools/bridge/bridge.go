@@ -28,7 +28,10 @@ type Config struct {
 	// kept it with the run (see [Found.Definitions]), else nil. It may be nil: then the
 	// servers are asked again.
 	Definition func(digest string) []byte
-	Log        zerolog.Logger
+	// Programs run inside the Host in place of the children of these servers, by prefix.
+	// It is for programs that bring their server along, and for tests by the thousand.
+	Programs map[string]Program
+	Log      zerolog.Logger
 	// Now is the clock that grants are held against; nil is time.Now.
 	Now func() time.Time
 }

@@ -28,7 +28,7 @@ type docsConfig struct {
 // launch says how to start a server. For a builtin it writes the configuration file and
 // makes the ledger's folder, below the state directory.
 func (c Config) launch(srv tools.Server, contracts []tools.Contract, run string) (command, error) {
-	cmd := command{args: srv.Command, dir: srv.Dir, pass: srv.Env, run: run}
+	cmd := command{args: srv.Command, dir: srv.Dir, pass: srv.Env, run: run, program: c.Programs[srv.Prefix]}
 	switch srv.Builtin {
 	case "":
 		return cmd, nil

@@ -31,6 +31,8 @@ type command struct {
 	dir  string   // working directory; empty is the Host's
 	pass []string // names of the variables that are passed on
 	run  string   // for RunMark
+
+	program Program // runs inside the Host in place of a child
 }
 
 // environment is all that the child gets: what is listed, where it is set, and the
@@ -63,10 +65,15 @@ type process struct {
 	exited  chan struct{}  // the child has been reaped
 	once    sync.Once
 	err     error // of close
+
+	inside bool // a [Program]: there is no child
 }
 
 // startProcess starts a child. The caller must close it.
 func startProcess(c command) (*process, error) {
+	if c.program != nil {
+		return startInside(c)
+	}
 	if len(c.args) == 0 {
 		return nil, errors.New("start a server: no command")
 	}
@@ -164,6 +171,9 @@ func (p *process) close() error {
 }
 
 func (p *process) end() error {
+	if p.inside {
+		return p.endInside()
+	}
 	_ = p.stdin.Close()
 	left := p.gone(p.grace)
 	if p.forced = left > 0; p.forced {
@@ -223,7 +233,7 @@ func (p *process) gone(within time.Duration) int {
 
 // ending says how the child ended, if it was not made to: after close.
 func (p *process) ending() string {
-	if p.forced || p.cmd.ProcessState == nil {
+	if p.inside || p.forced || p.cmd.ProcessState == nil {
 		return ""
 	}
 	return p.cmd.ProcessState.String()

@@ -53,6 +53,12 @@ func (t *tail) stop() {
 	}
 }
 
+// Write implements [io.Writer].
+func (t *tail) Write(p []byte) (int, error) {
+	t.add(p)
+	return len(p), nil
+}
+
 func (t *tail) add(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
