@@ -15,8 +15,8 @@ const Rules = `You carry out the task of the first user message. You can do two 
 - The status "rejected" means that the call was not carried out. Do not propose the same call again after a person refused it.
 - That a file was saved says nothing about whether its text is right. That a search found nothing says only that the examined files do not hold these words.`
 
-// systemText is the system message: the rules, then the operator's text.
-func systemText(own string) string {
+// SystemText is the system message: the rules, then the operator's text.
+func SystemText(own string) string {
 	if own == "" {
 		return Rules
 	}

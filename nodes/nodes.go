@@ -53,7 +53,7 @@ var _ agent.Nodes = (*Nodes)(nil)
 // New wires the nodes of one run. It does no I/O.
 func New(c Config) *Nodes {
 	n := &Nodes{
-		model: c.Model, bridge: c.Bridge, system: systemText(c.System), window: c.Window,
+		model: c.Model, bridge: c.Bridge, system: SystemText(c.System), window: c.Window,
 		derived: c.Derived, present: c.Present, log: c.Log, now: c.Now,
 	}
 	if n.now == nil {

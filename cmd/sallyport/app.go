@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sallyport/agent"
 	"sallyport/cmd/sallyport/terminal"
 	"sallyport/scenarios/config"
 )
@@ -31,8 +32,12 @@ type app struct {
 	began bool // the arguments were understood
 	code  exit // where no error says otherwise
 
-	mu   sync.Mutex
-	last []func() // done before the process ends at once
+	// shared, if set, is the engine that a command has open, for those that it does itself.
+	shared agent.Engine
+
+	mu    sync.Mutex
+	catch func(os.Signal) bool // takes a signal for itself
+	last  []func()             // done before the process ends at once
 }
 
 // lastly says what is done even if the process must end at once, after what was said
@@ -90,7 +95,7 @@ Start with: sallyport demo`,
 	root.AddCommand(
 		a.demoCommand(), a.runCommand(), a.testCommand(), a.playerCommand(), a.runsCommand(), a.showCommand(), a.journalCommand(),
 		a.approvalsCommand(), a.approveCommand(), a.rejectCommand(),
-		a.resumeCommand(), a.extendCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
+		a.debugCommand(), a.resumeCommand(), a.extendCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
 		a.verifyCommand(),
 		a.scenarioCommand(), a.serveCommand(), a.backupCommand(), a.gcCommand(), a.eraseCommand(),
 		a.acceptCommand(), a.graphCommand(), a.proveCommand(), a.keysCommand(), a.doctorCommand(), a.mcpCommand(), a.versionCommand(), a.legCommand(), exitCodesTopic(),

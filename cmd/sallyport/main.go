@@ -28,7 +28,7 @@ func main() {
 func start(args []string, in, out, errs *os.File) exit {
 	survivePipes()
 	a := &app{in: in, out: out, errs: errs, stdout: &stream{file: out}, stderr: &stream{file: errs}}
-	ctx, stop := interruptible(a.interrupted, a.atOnce)
+	ctx, stop := interruptible(a.caught, a.interrupted, a.atOnce)
 	defer stop()
 	root := a.root()
 	root.SetArgs(oneDash(args))
@@ -70,8 +70,9 @@ func (a *app) warn(about, message string) {
 
 // interruptible gives a context that the first Ctrl-C, or a termination, ends: then
 // nothing new is started and a Send in flight is waited for. The second ends the
-// process at once, after atOnce; children end by the end of their input.
-func interruptible(interrupted, atOnce func()) (context.Context, func()) {
+// process at once, after atOnce; children end by the end of their input. What caught takes
+// does neither.
+func interruptible(caught func(os.Signal) bool, interrupted, atOnce func()) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -81,7 +82,11 @@ func interruptible(interrupted, atOnce func()) (context.Context, func()) {
 			select {
 			case <-done:
 				return
-			case <-signals:
+			case s := <-signals:
+				if caught(s) {
+					seen--
+					continue
+				}
 				if seen > 0 {
 					atOnce()
 					os.Exit(int(exitInterrupted))

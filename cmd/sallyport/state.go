@@ -57,6 +57,9 @@ func stateErr(dir string, err error) error {
 
 // reading is opened for commands that only look: they make no state directory.
 func (a *app) reading(use func(e agent.Engine) error) error {
+	if a.shared != nil {
+		return use(a.shared)
+	}
 	dir, err := a.statePath()
 	if err != nil {
 		return err
