@@ -33,7 +33,7 @@ const strictJSON = "tools/strictjson"
 var (
 	// all is every package but the command's.
 	all = []string{
-		"agent", "agent/audit", "agent/debug", "agent/embedded", "agent/enginetest", "agent/prove", "nodes", "nodes/llm", "nodes/llm/cassette", "nodes/llm/chat", "scenarios", "scenarios/config",
+		"agent", "agent/audit", "agent/debug", "agent/embedded", "agent/enginetest", "agent/picture", "agent/prove", "nodes", "nodes/llm", "nodes/llm/cassette", "nodes/llm/chat", "scenarios", "scenarios/config",
 		"tools", "tools/bridge", "tools/calcserver", "tools/docserver", "tools/scriptserver", "tools/stdio",
 		"tools/stdio/stdiotest", "tools/grant", "workspace",
 	}
@@ -44,6 +44,7 @@ var (
 		"agent/debug":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/embedded", "agent/enginetest"}},
 		"agent/embedded":   {imports: []string{"agent"}, tests: []string{"agent/enginetest", "tools/grant"}},
 		"agent/enginetest": {imports: []string{"agent", "tools/grant"}},
+		"agent/picture":    {imports: []string{"agent"}, tests: []string{"agent/enginetest", "tools/grant"}},
 		"agent/prove":      {imports: []string{"agent", "tools/grant"}, tests: []string{"agent/enginetest"}},
 		"agent/temporal":   {imports: []string{"agent"}, tests: []string{"agent/embedded", "agent/enginetest", "tools/grant"}},
 		"nodes":            {imports: []string{"agent", "tools", "tools/grant"}, tests: all},
@@ -61,11 +62,12 @@ var (
 		"workspace":          {},
 		"scenarios":          {imports: all, tests: []string{"cmd/sallyport/terminal"}},
 		"scenarios/config":   {imports: []string{"agent", "nodes/llm/chat", "tools", "tools/grant"}, tests: all},
-		"cmd/sallyport":      {imports: append([]string{"cmd/sallyport/terminal", "nodes/llm/openai", "scenarios/suite"}, all...)},
+		"cmd/sallyport":      {imports: append([]string{"cmd/sallyport/screen", "cmd/sallyport/terminal", "nodes/llm/openai", "scenarios/suite"}, all...)},
 
 		"tools/stdio":            {tests: []string{"tools/stdio/stdiotest"}},
 		"tools/stdio/stdiotest":  {},
 		"nodes/llm/cassette":     {imports: []string{"agent", "nodes"}},
+		"cmd/sallyport/screen":   {imports: []string{"agent", "agent/debug", "cmd/sallyport/terminal"}, tests: []string{"agent/embedded", "agent/enginetest", "tools/grant"}},
 		"cmd/sallyport/terminal": {imports: []string{"agent", "tools/grant"}},
 		"scenarios/suite":        {imports: []string{"nodes/llm", "scenarios", "scenarios/config", "tools"}, tests: all},
 	}
@@ -80,9 +82,10 @@ type home struct {
 }
 
 var homes = []home{
-	{prefix: "charm.land/", in: []string{"cmd/sallyport"}},
+	{prefix: "charm.land/", in: []string{"cmd/sallyport/screen"}},
 	{prefix: "database/sql", in: []string{"agent/embedded"}},
 	{prefix: "github.com/aymanbagabas/go-udiff", in: []string{"cmd/sallyport", "cmd/sallyport/*", "nodes/llm/cassette", "scenarios/suite"}, tests: []string{"*"}},
+	{prefix: "github.com/charmbracelet/x/vt", tests: []string{"cmd/sallyport", "cmd/sallyport/screen"}},
 	{prefix: "github.com/creack/pty", tests: []string{"cmd/sallyport", "cmd/sallyport/*"}},
 	{prefix: "github.com/go-json-experiment/json", in: []string{strictJSON, "nodes/llm", "tools", "tools/bridge", "tools/scriptserver", "tools/stdio"}},
 	{prefix: "github.com/goccy/go-yaml", in: []string{"scenarios", "scenarios/config", "nodes/llm", "tools/docserver"}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -19,6 +20,20 @@ type stream struct {
 
 	mu   sync.Mutex
 	live *terminal.Live // what comes piece by piece; nil if nothing does
+	to   io.Writer      // instead of the file, if it is not nil
+}
+
+// divert has what is written go elsewhere until the returned function is called.
+func (s *stream) divert(to io.Writer) (back func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.to
+	s.to = to
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.to = was
+	}
 }
 
 // Write implements io.Writer. A line that comes piece by piece is ended first.
@@ -48,6 +63,9 @@ type writerFunc func([]byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func (s *stream) write(p []byte) (int, error) {
+	if s.to != nil {
+		return s.to.Write(p)
+	}
 	n, err := s.file.Write(p)
 	if errors.Is(err, syscall.EPIPE) {
 		s.gone.Store(true)

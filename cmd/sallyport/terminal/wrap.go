@@ -76,3 +76,7 @@ func Untrusted(w io.Writer, text string, width int) error {
 	_, err := untrusted(w, text, width)
 	return err
 }
+
+// Wrap cuts a line that is fit for a terminal into parts of at most width cells, or of
+// one character; rather too short than too long. Width 0 cuts nothing.
+func Wrap(line string, width int) []string { return wrap(line, width) }

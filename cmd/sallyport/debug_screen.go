@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"sallyport/agent"
+	"sallyport/agent/debug"
+	"sallyport/cmd/sallyport/screen"
+	"sallyport/cmd/sallyport/terminal"
+	"sallyport/nodes"
+	"sallyport/scenarios"
+)
+
+// fullScreen is the debugger over the whole terminal: the same session, and the same
+// commands behind its colon.
+func (sh *shell) fullScreen(ctx context.Context, acting bool) error {
+	sh.readOnly = !acting
+	d := &desk{app: sh.app, host: &scenarios.Host{Engine: sh.engine}, run: sh.session.ID()}
+	return screen.Run(ctx, screen.Config{
+		Session:   func() *debug.Session { return sh.session },
+		Candidate: d.candidate,
+		Context:   sh.sent,
+		Answer:    func(ctx context.Context, run agent.Run) (string, error) { return answer(ctx, sh.engine, run) },
+		Detail:    detail,
+		Displayed: sh.displayed,
+		Do:        sh.doOnScreen,
+		Acts:      actsOn,
+		Complete:  sh.completions,
+		Acting:    acting,
+		Allow:     func(acting bool) { sh.readOnly = !acting },
+	}, sh.app.in, sh.app.errs)
+}
+
+// actsOn reports whether a line is a command that acts.
+func actsOn(line string) bool {
+	name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+	v, err := verbNamed(name)
+	return err == nil && v.acts
+}
+
+// doOnScreen does a line and writes what it says to out; without one, on the bare
+// terminal.
+func (sh *shell) doOnScreen(ctx context.Context, line string, out io.Writer) error {
+	if out == nil {
+		return hinted(sh.interruptibly(ctx, line))
+	}
+	was := sh.out
+	sh.out = out
+	defer func() { sh.out = was }()
+	defer sh.app.stdout.divert(out)()
+	defer sh.app.stderr.divert(out)()
+	return hinted(sh.do(ctx, line))
+}
+
+// hinted is an error with what to do next.
+func hinted(err error) error {
+	if err == nil {
+		return nil
+	}
+	code, next := codeOf(err)
+	switch {
+	case code == exitInterrupted:
+		return errors.New("interrupted; nothing new was started")
+	case next != "":
+		return fmt.Errorf("%w; next: %s", err, next)
+	}
+	return err
+}
+
+// displayed is what `display` shows.
+func (sh *shell) displayed() string {
+	var b bytes.Buffer
+	was := sh.out
+	sh.out = &b
+	defer func() { sh.out = was }()
+	for _, path := range sh.displays {
+		if err := sh.display1(path); err != nil {
+			sh.print("%s: %s\n", terminal.Line(path), terminal.Message(err.Error()))
+		}
+	}
+	return b.String()
+}
+
+// sent gives the messages that the model is sent as of an entry. It uses nothing of the
+// shell but its engine.
+func (sh *shell) sent(ctx context.Context, run agent.Run, seq int64) ([]screen.Message, error) {
+	setup, err := scenarios.ReadSetup(ctx, sh.engine, run)
+	if err != nil {
+		return nil, err
+	}
+	entries := func(yield func(agent.Entry, error) bool) {
+		for e, err := range sh.engine.Journal(ctx, run.ID, 1, false) {
+			if err == nil && e.Seq > seq || !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+	body := func(ref agent.BodyRef) ([]byte, error) { return sh.engine.Body(ctx, run.ID, ref) }
+	messages, err := nodes.Context(nodes.SystemText(setup.System), setup.Window, entries, body)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]screen.Message, len(messages))
+	for i, m := range messages {
+		out[i] = screen.Message{Role: string(m.Role), Text: m.Content}
+		for _, c := range m.ToolCalls {
+			out[i].Text += fmt.Sprintf("\ncalls %s (%s) %s", c.Name, c.ID, c.Arguments)
+		}
+		out[i].Text = strings.TrimPrefix(out[i].Text, "\n")
+		if m.ToolCallID != "" {
+			out[i].Role += ", answers " + m.ToolCallID
+		}
+	}
+	return out, nil
+}
+
+// completions are what a line that is being typed can become.
+func (sh *shell) completions(line string) (lines []string) {
+	at := strings.LastIndex(line, " ") + 1
+	for _, c := range sh.candidates(line[:at]) {
+		if strings.HasPrefix(c, line[at:]) {
+			lines = append(lines, line[:at]+c)
+		}
+	}
+	return lines
+}

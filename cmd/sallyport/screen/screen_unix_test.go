@@ -1,0 +1,52 @@
+//go:build unix
+
+package screen_test
+
+import (
+	"testing"
+)
+
+func TestRun_ShowsARunInASmallTerminal(t *testing.T) {
+	d := newDesk(t)
+	d.saved("report-1")
+	m := watch(t, d.config("report-1"), 80, 24)
+	m.shows("@ step 1/16")
+	m.golden("small-start")
+	m.keys("]")
+	m.shows("awaiting_approval]")
+	m.golden("small-candidate")
+	m.keys("\r")
+	m.golden("small-candidate-whole")
+	m.keys("G")
+	m.golden("small-candidate-end")
+	m.keys("\x1b")
+	m.shows("leads on")
+	m.keys("3")
+	m.shows("[3 Journal]")
+	m.golden("small-journal")
+	m.keys("4")
+	m.golden("small-why")
+	m.keys("5")
+	m.golden("small-machine")
+	m.keys("2")
+	m.shows("+")
+	m.golden("small-context")
+	m.keys("?")
+	m.golden("small-help")
+	m.keys("\x1b")
+	m.shows("[2 Context]")
+	m.keys(":print call.tool\r")
+	m.shows("[6 Out]")
+	m.golden("small-output")
+	m.resize(200, 60)
+	m.golden("large-output")
+	m.keys("2")
+	m.golden("large-candidate")
+	m.keys("\x1b")
+	m.shows("[Steps]")
+	m.keys("G")
+	m.shows("16/16")
+	m.golden("large-end")
+	m.resize(50, 12)
+	m.golden("tiny")
+}
