@@ -13,11 +13,14 @@ FUZZTIME ?= 10s
 LINT_VERSION := $(shell sed -n 's|^.*github.com/golangci/golangci-lint/v2 \(v[^ ]*\).*|\1|p' .ci/lint/go.mod)
 LINT := bin/golangci-lint-$(LINT_VERSION)-$(shell $(GO) env GOVERSION)
 
+# Servers from npm, installed by their lock file; npm writes this list when all are there.
+THIRDPARTY := bin/thirdparty/node_modules/.package-lock.json
+
 # The build tags of tests that need more than Go. The linter and vet read those files too.
 TAGS := faults,root,kill
 tagged = $(sort $(dir $(shell grep -rlE --include='*.go' '^//go:build .*\b$(1)\b' ./* 2>/dev/null)))
 
-.PHONY: demo test check lint vet cross race fuzz faults root kill adversary temporal bench docs cover clean
+.PHONY: demo test check lint vet cross race fuzz faults root kill adversary temporal thirdparty bench docs cover clean
 
 demo: ## the main job, from a document to a signed report
 	$(GO) run ./cmd/sallyport demo
@@ -26,7 +29,7 @@ test: ## what needs Go only
 	$(GO) test ./...
 
 check: ## everything else that a change must pass
-	@for target in lint cross race fuzz faults root kill adversary temporal; do .ci/phase "make $$target" $(MAKE) "$$target"; done
+	@for target in lint cross race fuzz faults root kill adversary temporal thirdparty; do .ci/phase "make $$target" $(MAKE) "$$target"; done
 
 lint: vet $(LINT)
 	$(LINT) run --build-tags $(TAGS)
@@ -82,6 +85,19 @@ adversary: ## ten thousand seeds of a model that tries everything; SEED=N plays 
 
 temporal: ## the same Step inside a Temporal workflow: a module of its own, slow to build the first time
 	cd agent/temporal && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
+
+thirdparty: $(THIRDPARTY) ## servers that others wrote, under contracts of ours: needs node, npm and, the first time, the network
+	$(GO) run ./cmd/sallyport test .ci/thirdparty
+
+$(THIRDPARTY): .ci/thirdparty/package.json .ci/thirdparty/package-lock.json
+	.ci/need node nodejs
+	.ci/need npm npm
+	@node -e 'process.exit(process.versions.node.split(".")[0] < 20 ? 1 : 0)' || \
+		{ echo "thirdparty: node $$(node --version) is too old: install version 20 or newer" >&2; exit 1; }
+	@mkdir -p bin/thirdparty
+	cp $^ bin/thirdparty
+	cd bin/thirdparty && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 bench: ## ratios within one run, and absolute figures
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -49,7 +49,11 @@ type missing struct {
 func missingOf(found bridge.Found) []missing {
 	var out []missing
 	for _, p := range found.Problems {
-		out = append(out, missing{p.Tool, p.Error()})
+		why := p.Error()
+		if p.Tool != "" && p.Detail != "" { // fixed words; of a server it is what it wrote to stderr
+			why += " (" + p.Detail + ")"
+		}
+		out = append(out, missing{p.Tool, why})
 	}
 	return out
 }
