@@ -21,8 +21,9 @@ type debugFlags struct {
 	id       string
 	keep     string
 	readOnly bool
+	model    string
 	passing  bool // the run goes with its folder
-	modelFlags
+	screenFlags
 }
 
 func (a *app) debugCommand() *cobra.Command {
@@ -37,7 +38,9 @@ is paused. What writes waits for a signature here as everywhere.
 A FILE has a dot or a slash in its name. Its run is begun, and held before its first
 effect. A scenario's folder is removed at the end unless --keep names one.
 
-Type help for the commands. Without a terminal they are read from stdin, or given with
+On a terminal the debugger has the whole screen, which only looks until :act (or --act)
+lets it act; ? is its help. With --line it is a line that commands are typed on; there help
+names them. Without a terminal they are read from stdin, or given with
 --exec, and the first that fails ends the debugger with its exit code. Leaving the debugger
 leaves the run as it is: a paused run stays paused.`,
 		Annotations:       map[string]string{formatsKey: string(formatTable)},
@@ -48,7 +51,9 @@ leaves the run as it is: a paused run stays paused.`,
 	c.Flags().StringVar(&f.id, "id", "", "with a FILE: the `RUN` id")
 	c.Flags().StringVar(&f.keep, "keep", "", "with a scenario file: play in `DIR` and keep it")
 	c.Flags().BoolVar(&f.readOnly, "read-only", false, "only look: nothing acts on the run")
-	a.asked(c, &f.modelFlags)
+	c.Flags().StringVar(&f.model, "model", "", "with a FILE: ask an endpoint for the model `NAME`, whatever the file says")
+	c.Flags().BoolVar(&a.streams, "stream", false, "show on stderr what the model says as it comes")
+	f.screenFlags.flags(c)
 	return c
 }
 
@@ -57,20 +62,21 @@ func isFile(arg string) bool { return agent.CheckRunID(arg) != nil }
 
 func (a *app) debug(ctx context.Context, arg string, f debugFlags) error {
 	if !isFile(arg) {
-		if f.id != "" || f.keep != "" {
-			return usage("leave --id and --keep away", "debug run %s: it has its id and its place", arg)
+		if f.id != "" || f.keep != "" || f.model != "" {
+			return usage("leave --id, --keep and --model away; to ask another model: fork", "debug run %s: it has its id, its place and its model", arg)
 		}
 		return a.reading(func(e agent.Engine) error { return a.debugRun(ctx, e, arg, f) })
 	}
 	if f.readOnly {
 		return usage("name a run", "debug %s: --read-only begins nothing", arg)
 	}
+	f.begun = true
 	if f.id != "" {
 		if err := agent.CheckRunID(f.id); err != nil {
 			return usage("choose another id", "%w", err)
 		}
 	}
-	s, err := a.loadFile(arg, "")
+	s, err := a.loadFile(arg, f.model)
 	if err != nil {
 		return err
 	}
@@ -181,10 +187,7 @@ func (a *app) debugRun(ctx context.Context, e agent.Engine, id string, f debugFl
 		return err
 	}
 	a.code = exitOK
-	if err := sh.where(ctx); err != nil {
-		return err
-	}
-	err := sh.begin(ctx, f.do)
+	err := sh.attend(ctx, f)
 	if ctx.Err() == nil && !sh.session.Last().State.Final() {
 		sh.farewell(f.passing)
 	}

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"sallyport/agent"
 	"sallyport/agent/debug"
@@ -15,6 +18,34 @@ import (
 	"sallyport/nodes"
 	"sallyport/scenarios"
 )
+
+// screenFlags say whether the debugger has the whole screen.
+type screenFlags struct {
+	tui, line, act bool
+	begun          bool // the run was begun to be debugged: it is there to be acted on
+}
+
+func (f *screenFlags) flags(c *cobra.Command) {
+	c.Flags().BoolVar(&f.tui, "tui", false, "use the whole screen (the default on a terminal)")
+	c.Flags().BoolVar(&f.line, "line", false, "type commands on a line instead")
+	c.Flags().BoolVar(&f.act, "act", false, "on the screen: let it act on the run from the beginning, as with a FILE")
+	c.MarkFlagsMutuallyExclusive("tui", "line")
+	c.MarkFlagsMutuallyExclusive("act", "read-only")
+}
+
+// attend has the person look at the run: on the whole screen, on a line, or in a script.
+func (sh *shell) attend(ctx context.Context, f debugFlags) error {
+	switch {
+	case f.tui && sh.script:
+		return usage("leave --tui away", "debug run %s: there is no terminal, or nobody at it", sh.session.ID())
+	case sh.script, f.line, !f.tui && os.Getenv("TERM") == "dumb":
+		if err := sh.where(ctx); err != nil {
+			return err
+		}
+		return sh.begin(ctx, f.do)
+	}
+	return sh.fullScreen(ctx, f.act || f.begun)
+}
 
 // fullScreen is the debugger over the whole terminal: the same session, and the same
 // commands behind its colon.

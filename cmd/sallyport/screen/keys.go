@@ -29,7 +29,7 @@ func table() []key {
 		{[]string{"G", "end"}, "G end", "to the bottom", func(m *model) { m.edge(1) }},
 		{[]string{"tab"}, "tab", "to the next pane", func(m *model) { m.turn(1) }},
 		{[]string{"shift+tab"}, "shift-tab", "to the pane before", func(m *model) { m.turn(-1) }},
-		{[]string{"1", "2", "3", "4", "5", "6"}, "1 to 6", "call, context, journal, why, machine, output", nil},
+		{[]string{"0", "1", "2", "3", "4", "5", "6"}, "0 to 6", "steps, call, context, journal, why, machine, output", nil},
 		{[]string{"enter", "z"}, "enter z", "the pane over the whole screen, and back", (*model).toggleZoom},
 		{[]string{"f"}, "f", "follow a run that goes on, or stop that", (*model).toggleFollow},
 		{[]string{"/"}, "/", "find a text in the pane; then n and N go on", func(m *model) { m.open('/') }},

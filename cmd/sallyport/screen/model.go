@@ -159,7 +159,7 @@ func (m *model) command(name string) {
 		m.found(map[string]int{"n": 1, "N": -1}[name])
 		return
 	}
-	if len(name) == 1 && name >= "1" && name <= "6" {
+	if len(name) == 1 && name >= "0" && name <= "6" {
 		m.choose(paneID(name[0] - '0'))
 		return
 	}

@@ -131,7 +131,7 @@ func (m *model) turn(by int) {
 // choose shows a pane, and lets keys move it if they do not move the steps.
 func (m *model) choose(id paneID) {
 	m.helping = false
-	if m.focus == stepsPane && !m.zoomed && !m.narrow() {
+	if m.focus == stepsPane && id != stepsPane && !m.zoomed && !m.narrow() {
 		m.tab = id
 		return
 	}

@@ -43,7 +43,7 @@ func TestRun_ShowsARunInASmallTerminal(t *testing.T) {
 	m.keys("2")
 	m.golden("large-candidate")
 	m.keys("\x1b")
-	m.shows("[Steps]")
+	m.shows("[0 Steps]")
 	m.keys("G")
 	m.shows("16/16")
 	m.golden("large-end")

@@ -295,10 +295,6 @@ func (m *model) tabs(p place, ids []paneID, width int) string {
 // label is what a pane is called in a row of that width.
 func (m *model) label(id paneID, width int) string {
 	switch {
-	case id == stepsPane && width >= narrowWidth:
-		return "0 " + titles[id]
-	case id == stepsPane:
-		return titles[id]
 	case id == machinePane && width < narrowWidth:
 		return "5 Mach"
 	case id == outputPane && width < narrowWidth:
