@@ -101,11 +101,6 @@ func (f StageFile) content(dir string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// ordinary reports whether it is a file with content.
-func (f StageFile) ordinary() bool {
-	return f.Text != nil || f.From != "" || f.Hex != nil || f.Size != nil
-}
-
 // prop is a file of the stage with its name.
 type prop struct {
 	name string

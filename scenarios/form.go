@@ -254,15 +254,6 @@ func (c *formCheck) expectation() {
 	c.found = append(c.found, c.form.Expect.check(c.file)...)
 }
 
-// checkName reports whether a name is one of a file in a workspace.
-func checkName(name string) error {
-	folder, _, found := strings.Cut(name, "/")
-	if !found || folder != "sources" && folder != "reports" {
-		return errors.New("a workspace has the folders sources and reports")
-	}
-	return checkBelow(name)
-}
-
 // checkStaged reports whether a name is one of a file that is put on a stage.
 func checkStaged(name string) error {
 	folder, _, found := strings.Cut(name, "/")

@@ -118,7 +118,7 @@ func build(name string, f *config.File, form form, c *config.Config, o LoadOptio
 		budget: form.Budgets.Over(c.Budget),
 	}
 	for _, a := range form.Approvers {
-		s.Approvers = append(s.Approvers, Approver{Name: a.Name, Roles: a.Roles})
+		s.Approvers = append(s.Approvers, Approver(a))
 	}
 	var err error
 	if s.scripts, err = form.scripts(f); err != nil {
