@@ -153,6 +153,9 @@ func (sh *shell) backward(ctx context.Context, args string, move movement) error
 }
 
 func (sh *shell) goTo(ctx context.Context, args string) error {
+	if _, err := sh.session.Refresh(ctx); err != nil {
+		return err
+	}
 	step := sh.session.Steps()
 	if args != "end" {
 		var err error
@@ -172,9 +175,13 @@ func (sh *shell) follow(ctx context.Context, args string) error {
 	if err := none("follow", args); err != nil {
 		return err
 	}
+	if _, err := sh.session.Refresh(ctx); err != nil {
+		return err
+	}
 	if _, err := sh.session.Goto(ctx, sh.session.Steps()); err != nil {
 		return err
 	}
+	sh.print("Following run %s from %s.\n", sh.session.ID(), sh.session.Position())
 	for {
 		stop, err := sh.session.Step(ctx)
 		switch {
@@ -217,6 +224,9 @@ func (sh *shell) stopped(ctx context.Context, stop debug.Stop) error {
 	case debug.AtEnd:
 		sh.end()
 	case debug.Stepped, debug.Reached, debug.Hit:
+		if stop.Step == stop.Steps && sh.stands() {
+			sh.end()
+		}
 	}
 	for _, b := range stop.Breakpoints {
 		for _, line := range b.Do {
@@ -227,6 +237,12 @@ func (sh *shell) stopped(ctx context.Context, stop debug.Stop) error {
 		}
 	}
 	return nil
+}
+
+// stands reports whether no step can let the run go on.
+func (sh *shell) stands() bool {
+	run := sh.session.Last()
+	return run.Open == nil || run.Open.Kind == agent.Present
 }
 
 // end says what is the end of what is recorded.
@@ -271,7 +287,7 @@ func (sh *shell) alive(ctx context.Context) (bool, error) {
 	switch {
 	case sh.readOnly || run.State.Final():
 		return false, nil
-	case (run.Open == nil || run.Open.Kind == agent.Present) && !overdue:
+	case sh.stands() && !overdue:
 		return false, nil
 	}
 	seq := run.Seq

@@ -35,7 +35,7 @@ func (sh *shell) reader() (*lineReader, error) {
 	r.on = term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{r.in, r.out}, prompt)
+	}{clearing{r.in}, r.out}, prompt)
 	r.on.History = h
 	r.on.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
 		if key != '\t' {
@@ -44,6 +44,21 @@ func (sh *shell) reader() (*lineReader, error) {
 		return sh.completed(r.on, line, pos)
 	}
 	return r, nil
+}
+
+// clearing makes Ctrl-C, which would be the end of what is read, clear the line.
+type clearing struct{ from io.Reader }
+
+// Read implements io.Reader.
+func (c clearing) Read(p []byte) (int, error) {
+	const ctrlC, ctrlU = 0x03, 0x15
+	n, err := c.from.Read(p)
+	for i, b := range p[:n] {
+		if b == ctrlC {
+			p[i] = ctrlU
+		}
+	}
+	return n, err
 }
 
 // line reads one.
