@@ -234,6 +234,9 @@ func exceededBy(run agent.Run) *exceeded {
 			r.currency = p.Currency
 		}
 		cells := r.cells()
+		if k.key == "wall_time" {
+			cells[1] = run.Used.Wall.Round(time.Millisecond).String() // in whole seconds it would look as if it were within
+		}
 		// As much again as it was begun with, behind what it has used.
 		more := max(r.used-r.limit, 0) + max(k.of(&run.Spec.Budget), 1)
 		return &exceeded{key, cells[1], cells[2], fmt.Sprintf("--%s +%s", k.flag, k.show(more)), ""}

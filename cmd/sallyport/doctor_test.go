@@ -29,8 +29,18 @@ type patient struct {
 	noStream bool // streams end without their finish reason
 	objects  bool // arguments come as an object, and calls without ids
 
-	mu    sync.Mutex
-	asked int // questions to the model
+	mu    sync.Mutex // guards all of it but the server
+	asked int        // questions to the model
+}
+
+// ail changes it, before it is asked, and returns how often it was asked till then.
+func (p *patient) ail(change func()) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	asked := p.asked
+	p.asked = 0
+	return asked
 }
 
 func newPatient(t *testing.T) *patient {
@@ -44,6 +54,8 @@ func newPatient(t *testing.T) *patient {
 // ServeHTTP implements [http.Handler].
 func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	say := func(status int, text string) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -65,9 +77,7 @@ func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		say(http.StatusNotFound, `{}`)
 		return
 	}
-	p.mu.Lock()
 	p.asked++
-	p.mu.Unlock()
 	for _, word := range p.refuses {
 		if strings.Contains(string(body), word) {
 			text, _ := json.Marshal(map[string]any{"error": map[string]string{"message": "cannot take " + word, "type": "invalid_request_error"}})
@@ -164,7 +174,7 @@ func ailing(t *testing.T) (*user, *patient) {
 
 func TestDoctor_OfAHealthySetUp(t *testing.T) {
 	u, p := ailing(t)
-	p.key = testKey
+	p.ail(func() { p.key = testKey })
 	u.env = append(u.env, config.EnvKey+"="+testKey)
 	found, said := u.examined(exitOK, "--live")
 	for check, says := range map[string]string{
@@ -188,19 +198,18 @@ func TestDoctor_OfAHealthySetUp(t *testing.T) {
 	if left, _ := os.ReadDir(u.path("tmp")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	if p.asked != 2+5 {
-		t.Errorf("%d questions", p.asked)
+	if n := p.ail(func() {}); n != 2+5 {
+		t.Errorf("%d questions", n)
 	}
 	// For people: a line each; without --live the sum only.
-	p.asked = 0
 	got := u.must(exitOK, "doctor")
 	for _, line := range []string{"PASS  tool calling   it called", "SKIP  streaming      say --live"} {
 		if !strings.Contains(got.stdout, "\n"+line) {
 			t.Errorf("lacks %q:\n%s", line, got.stdout)
 		}
 	}
-	if p.asked != 2 || strings.Contains(got.stdout, "FAIL") || strings.Contains(got.stdout, testKey) {
-		t.Errorf("%d questions\n%s", p.asked, got.stdout)
+	if n := p.ail(func() {}); n != 2 || strings.Contains(got.stdout, "FAIL") || strings.Contains(got.stdout, testKey) {
+		t.Errorf("%d questions\n%s", n, got.stdout)
 	}
 	// With state, it is opened, and one line of JSON each.
 	u.env = nil
@@ -290,7 +299,7 @@ func TestDoctor_OfBrokenSetUps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u, p := ailing(t)
-			row.ail(u, p)
+			p.ail(func() { row.ail(u, p) })
 			found, said := u.examined(row.code, row.args...)
 			u.is(found, row.check, row.health, row.says, row.do)
 			if strings.Contains(said, testKey) {
