@@ -118,7 +118,7 @@ var homes = []home{
 		},
 		tests: []string{"*"},
 	},
-	{prefix: "golang.org/x/term", in: []string{"cmd/sallyport", "cmd/sallyport/terminal"}},
+	{prefix: "golang.org/x/term", in: []string{"cmd/sallyport", "cmd/sallyport/terminal"}, tests: []string{"cmd/sallyport/screen"}},
 	{prefix: "modernc.org/sqlite", in: []string{"agent/embedded"}},
 	{prefix: "net/http", in: []string{"nodes/llm/*"}, tests: []string{"*"}},
 	{prefix: "pgregory.net/rapid", tests: []string{"*"}},

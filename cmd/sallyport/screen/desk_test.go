@@ -30,7 +30,8 @@ type desk struct {
 	t      testing.TB
 	engine agent.Engine
 	world  *enginetest.World
-	saves  []byte // the arguments of a save
+	saves  []byte    // the arguments of a save
+	bare   io.Writer // the bare terminal
 
 	mu  sync.Mutex
 	now time.Time
@@ -160,6 +161,9 @@ func (d *desk) config(id string) screen.Config {
 }
 
 func (d *desk) do(_ context.Context, s *debug.Session, line string, out io.Writer) error {
+	if out == nil {
+		out = d.bare
+	}
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb {
 	case "break":

@@ -41,25 +41,37 @@ type monitor struct {
 // watch runs a screen in a terminal of that size.
 func watch(t *testing.T, c screen.Config, width, height int) *monitor {
 	t.Helper()
+	m := monitorOf(t, width, height)
+	m.start(c)
+	return m
+}
+
+// monitorOf is a terminal of that size, with nothing in it yet.
+func monitorOf(t *testing.T, width, height int) *monitor {
+	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &monitor{t: t, master: master, slave: slave, quit: make(chan error, 1), vt: vt.NewEmulator(width, height), changed: make(chan struct{}, 1)}
 	m.size(width, height)
+	return m
+}
+
+// start runs a screen in it until the test ends.
+func (m *monitor) start(c screen.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(m.read)
 	running.Go(m.answer)
-	running.Go(func() { m.quit <- screen.Run(ctx, c, slave, slave) })
-	t.Cleanup(func() {
+	running.Go(func() { m.quit <- screen.Run(ctx, c, m.slave, m.slave) })
+	m.t.Cleanup(func() {
 		cancel()
-		_ = slave.Close()
-		_ = master.Close()
+		_ = m.slave.Close()
+		_ = m.master.Close()
 		_ = m.vt.Close()
 		running.Wait()
 	})
-	return m
 }
 
 // read takes what is written to the terminal.

@@ -262,7 +262,7 @@ func (m *model) beside(what string, do func(ctx context.Context) done) {
 // finish takes what came of work beside, and the keys that waited for it.
 func (m *model) finish(d done) {
 	m.working, m.message = nil, ""
-	m.journal.pages = nil
+	m.journal.upTo = 0 // another run, perhaps
 	m.panes[callPane].of = ""
 	if d.output != "" {
 		m.tell(d.output, d.show)

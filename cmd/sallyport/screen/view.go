@@ -211,7 +211,7 @@ func (m *model) title() string {
 	switch last := s.Last(); {
 	case last.State.Open() && last.Held:
 		what = "paused  " + what
-	case last.State.Open() && m.following:
+	case last.State.Open() && m.following && s.Position().Step == s.Steps():
 		what = "following  " + what
 	case last.State.Open():
 		what = "open  " + what
@@ -363,11 +363,11 @@ func (m *model) foot() []string {
 	}
 	keys := " s b step  n p call  c r run  [ ] people  tab pane  enter whole  / : ? q"
 	if m.prompt.sign != 0 {
-		typed := string(m.prompt.sign) + terminal.Line(m.prompt.text)
-		for cells(typed) > m.width-2 { // its end is what matters
-			_, typed, _ = strings.Cut(typed, string([]rune(typed)[0]))
+		typed := []rune(string(m.prompt.sign) + terminal.Line(m.prompt.text))
+		for len(typed) > 0 && cells(string(typed)) > m.width-1 { // its end is what matters
+			typed = typed[1:]
 		}
-		return []string{f.in(said), typed + lit.in(" ")}
+		return []string{f.in(said), string(typed) + lit.in(" ")}
 	}
 	return []string{f.in(said), faint.in(cut(keys, m.width))}
 }
