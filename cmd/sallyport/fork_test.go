@@ -269,3 +269,26 @@ func TestFork_PlaysTheRestOfACassette(t *testing.T) {
 		t.Errorf("%d reads", n)
 	}
 }
+
+// A run that its model gave up goes on as a fork once the model can be asked, with what
+// it had read.
+func TestFork_AfterTheModelGaveUp(t *testing.T) {
+	u, p := askingUser(t, "It was changed on 9 March.\n")
+	u.env = []string{config.EnvModel + "=m", config.EnvBaseURL + "=" + p.base(), config.EnvKey + "=" + testKey}
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
+	u.must(exitOK, "approve", "r", "--sha256", digest, "--no-resume")
+	p.admit("another")
+	got := u.must(exitUnreachable, "resume", "r")
+	if !strings.Contains(got.messages, "Once the model gives turns again") || !strings.Contains(got.messages, "\n  sallyport fork r --serve\n") {
+		t.Error(got.messages)
+	}
+	u.env[2] = config.EnvKey + "=another"
+	if got := u.must(exitOK, "fork", "r", "--id", "f", "--serve"); !strings.HasPrefix(got.stdout, "f\nThat is ") {
+		t.Errorf("%+v", got)
+	}
+	shown := u.must(exitOK, "show", "f").stdout
+	if !strings.Contains(shown, "2 calls are carried over") || u.read("desk/reports/report.md") != "It was changed on 9 March.\n" {
+		t.Error(shown)
+	}
+}
