@@ -98,7 +98,7 @@ Start with: sallyport demo`,
 		a.debugCommand(), a.resumeCommand(), a.extendCommand(), a.forkCommand(), a.pauseCommand(), a.cancelCommand(), a.auditCommand(),
 		a.verifyCommand(),
 		a.scenarioCommand(), a.serveCommand(), a.backupCommand(), a.gcCommand(), a.eraseCommand(),
-		a.acceptCommand(), a.graphCommand(), a.proveCommand(), a.keysCommand(), a.doctorCommand(), a.mcpCommand(), a.versionCommand(), a.legCommand(), exitCodesTopic(),
+		a.acceptCommand(), a.graphCommand(), a.timelineCommand(), a.proveCommand(), a.keysCommand(), a.doctorCommand(), a.mcpCommand(), a.versionCommand(), a.legCommand(), exitCodesTopic(),
 	)
 	return root
 }

@@ -28,6 +28,8 @@ const (
 	formatJUnit   format = "junit"
 	formatTAP     format = "tap"
 	formatText    format = "text"
+	formatSVG     format = "svg"
+	formatHTML    format = "html"
 )
 
 var formats = []format{formatTable, formatJSON, formatJSONL}
@@ -37,10 +39,10 @@ const formatsKey = "formats"
 
 // Set implements the flag.
 func (f *format) Set(s string) error {
-	all := append(slices.Clone(formats), formatMermaid, formatDot, formatJUnit, formatTAP, formatText)
+	all := append(slices.Clone(formats), formatMermaid, formatDot, formatJUnit, formatTAP, formatText, formatSVG, formatHTML)
 	if !slices.Contains(all, format(s)) {
-		return fmt.Errorf("there is no format %q; there are %s, and for graph %s and %s, for test %s and %s, for prove %s",
-			s, "table, json, jsonl", formatMermaid, formatDot, formatJUnit, formatTAP, formatText)
+		return fmt.Errorf("there is no format %q; there are %s, and for graph %s, for timeline %s, for test %s and %s, for prove %s",
+			s, "table, json, jsonl", "mermaid, dot, svg and text", "svg and html", formatJUnit, formatTAP, formatText)
 	}
 	*f = format(s)
 	return nil

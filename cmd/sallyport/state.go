@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +13,6 @@ import (
 	"sallyport/agent"
 	"sallyport/agent/embedded"
 	"sallyport/cmd/sallyport/terminal"
-	"sallyport/scenarios"
 )
 
 // stateFile is what makes a folder a state directory.
@@ -109,20 +107,4 @@ func atMostOneRun(c *cobra.Command, args []string) error {
 		return oneRun(c, args)
 	}
 	return cobra.MaximumNArgs(1)(c, args)
-}
-
-// visited counts how often a run entered each state.
-func visited(ctx context.Context, e agent.Engine, id string) (agent.Visits, agent.State, error) {
-	run, entries, err := scenarios.Load(ctx, e, id)
-	if err != nil {
-		return nil, agent.StateNone, err
-	}
-	visits, was := agent.Visits{}, agent.StateNone
-	for _, entry := range entries {
-		if entry.Kind == agent.EntryEvent && entry.State != was {
-			visits[entry.State]++
-			was = entry.State
-		}
-	}
-	return visits, run.State, nil
 }
