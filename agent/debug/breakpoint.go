@@ -229,6 +229,9 @@ func (s *Session) guess(word string) (Subject, string, error) {
 	if strings.ContainsAny(word, "<>=") {
 		return OnBudget, word, nil
 	}
+	if strings.ContainsAny(word, "*?") {
+		return OnTool, word, nil
+	}
 	return "", "", fmt.Errorf("set a breakpoint on %q: it is no state, row, kind of event, risk or tool; say which with one of %s",
 		word, strings.Join(words(Subjects()), ", "))
 }

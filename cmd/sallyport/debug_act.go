@@ -85,7 +85,7 @@ func (sh *shell) command(ctx context.Context, c *cobra.Command, line string, mor
 		return err
 	}
 	c.SilenceErrors, c.SilenceUsage = true, true
-	c.SetArgs(append(more, args...))
+	c.SetArgs(append(append([]string{}, more...), args...)) // nil would be the arguments of the process
 	c.SetOut(sh.app.stdout)
 	c.SetErr(sh.app.stderr)
 	err = c.ExecuteContext(ctx)

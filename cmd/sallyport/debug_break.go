@@ -79,7 +79,7 @@ func (sh *shell) watch(_ context.Context, args string) error {
 	if err != nil {
 		return usage("paths are as in print", "%w", err)
 	}
-	sh.print("Watch %d: %s\n", b.ID, terminal.Line(b.String()))
+	sh.print("Watch %d: %s\n", b.ID, terminal.Line(strings.TrimPrefix(b.String(), string(b.On)+" ")))
 	return nil
 }
 
