@@ -31,20 +31,20 @@ const (
 var decisions = map[agent.Row]struct {
 	says  string
 	shape shape
-	named bool // the name of who it was comes first
+	named bool // the name of who it was follows
 }{
-	agent.RowGranted:        {"approved", triangle, true},
-	agent.RowEndorsed:       {"approved", triangle, true},
-	agent.RowEdited:         {"edited", diamond, true},
-	agent.RowRefused:        {"refused", cross, true},
+	agent.RowGranted:        {"approved by", triangle, true},
+	agent.RowEndorsed:       {"approved by", triangle, true},
+	agent.RowEdited:         {"edited by", diamond, true},
+	agent.RowRefused:        {"refused by", cross, true},
 	agent.RowExpired:        {"nobody decided in time", cross, false},
-	agent.RowCancelled:      {"cancelled", circle, true},
-	agent.RowCancelAsked:    {"asked to cancel", circle, true},
-	agent.RowPaused:         {"paused", circle, true},
-	agent.RowResumed:        {"resumed", circle, true},
-	agent.RowStepped:        {"let one step go", circle, true},
-	agent.RowExtended:       {"raised the budget", circle, true},
-	agent.RowSubstituted:    {"replaced a result", diamond, true},
+	agent.RowCancelled:      {"cancelled by", circle, true},
+	agent.RowCancelAsked:    {"cancel asked by", circle, true},
+	agent.RowPaused:         {"paused by", circle, true},
+	agent.RowResumed:        {"resumed by", circle, true},
+	agent.RowStepped:        {"stepped by", circle, true},
+	agent.RowExtended:       {"budget raised by", circle, true},
+	agent.RowSubstituted:    {"result replaced by", diamond, true},
 	agent.RowTurnRefused:    {"turn of the model refused", ring, false},
 	agent.RowModelUnreached: {"model not reached", ring, false},
 	agent.RowModelGaveUp:    {"model not reached", cross, false},
@@ -65,9 +65,9 @@ func (s *Story) note(was agent.Run, e agent.Entry) {
 	case agent.EntryAttempt:
 		m.says, m.shape = "performed again", ring
 	case agent.EntryNoted:
-		m.says, m.shape = who(e, "was turned away"), ring
+		m.says, m.shape = who("turned away:", e), ring
 	case agent.EntryErased:
-		m.says, m.shape = who(e, "erased content"), circle
+		m.says, m.shape = who("content erased by", e), circle
 	}
 	s.marks = append(s.marks, m)
 }
@@ -80,10 +80,10 @@ func (m *mark) decided(e agent.Entry) bool {
 	m.says, m.shape = d.says, d.shape
 	switch {
 	case ok && d.named:
-		m.says = who(e, d.says)
+		m.says = who(d.says, e)
 	case ok:
 	case e.Origin == agent.OriginApprover:
-		m.says, m.shape = who(e, "gave a verdict"), square
+		m.says, m.shape = who("verdict by", e), square
 	case e.Row == agent.RowSettled:
 		m.says, m.shape = "read-back decided", square
 	default:
@@ -92,12 +92,14 @@ func (m *mark) decided(e agent.Entry) bool {
 	return true
 }
 
-func who(e agent.Entry, did string) string {
+// who says by whom something was done; what was done comes first, so that no name, however
+// long, hides it.
+func who(did string, e agent.Entry) string {
 	name := e.Actor
 	if name == "" {
 		name = string(e.Origin)
 	}
-	return named(name) + " " + did
+	return did + " " + named(name)
 }
 
 // markRow is a line of the timeline with all marks that say the same.

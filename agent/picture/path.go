@@ -10,7 +10,7 @@ import (
 
 // Bounds of a path that is written out.
 const (
-	maxLoop  = 8  // states of a loop that is recognised
+	maxLoop  = 8  // parts of a loop that is recognised
 	maxParts = 48 // parts before the middle is left out
 )
 
@@ -19,74 +19,60 @@ var shortNames = map[agent.State]string{
 	agent.StateAwaitingApproval: "approval", agent.StateNeedsVerification: "verification",
 }
 
-func shortName(st agent.State) string {
-	if name, ok := shortNames[st]; ok {
-		return name
-	}
-	return string(st)
-}
-
-// part is a piece of a path: states that came one after the other, that often.
-type part struct {
-	states []agent.State
-	times  int
-}
-
-func (p part) String() string {
-	names := make([]string, len(p.states))
-	for i, st := range p.states {
-		names[i] = shortName(st)
-	}
-	text := strings.Join(names, " → ")
-	if p.times > 1 {
-		return fmt.Sprintf("(%s) ×%s", text, count(int64(p.times)))
-	}
-	return text
-}
-
-// Path is the way that the run took through the states, loops counted: model → (execute →
-// observe) ×3 → model. The middle of a very long one is left out, and said to be.
+// Path is the way that the run took through the states, loops counted, and loops of loops:
+// model → (execute → observe) ×3 → model. The middle of a very long one is left out, and
+// said to be.
 func (s *Story) Path() string {
-	parts := loops(s.states())
-	words := make([]string, 0, maxParts+1)
-	for i, p := range parts {
-		if len(parts) > maxParts && i >= maxParts/2 && i < len(parts)-maxParts/2 {
-			if i == maxParts/2 {
-				words = append(words, "… "+several(len(parts)-maxParts, "part", "parts")+" left out …")
-			}
+	parts := loops(loops(s.names()))
+	if left := len(parts) - maxParts; left > 0 {
+		gap := "… " + several(left, "part", "parts") + " left out …"
+		parts = slices.Concat(parts[:maxParts/2], []string{gap}, parts[len(parts)-maxParts/2:])
+	}
+	return strings.Join(parts, " → ")
+}
+
+// names are the states that the run was in, in order.
+func (s *Story) names() []string {
+	var out []string
+	var was agent.State
+	for _, st := range s.stays {
+		if st.state == was {
 			continue
 		}
-		words = append(words, p.String())
-	}
-	return strings.Join(words, " → ")
-}
-
-// states are those that the run was in, in order.
-func (s *Story) states() []agent.State {
-	var out []agent.State
-	for _, st := range s.stays {
-		if n := len(out); n == 0 || out[n-1] != st.state {
-			out = append(out, st.state)
+		was = st.state
+		name, ok := shortNames[was]
+		if !ok {
+			name = string(was)
 		}
+		out = append(out, name)
 	}
 	return out
 }
 
-// loops folds a sequence: wherever states repeat, the loop that covers most is taken.
-func loops(states []agent.State) []part {
-	var out []part
-	for len(states) > 0 {
-		best := part{states[:1], 1}
-		for n := 2; n <= maxLoop && 2*n <= len(states); n++ {
-			times := 1
-			for (times+1)*n <= len(states) && slices.Equal(states[times*n:(times+1)*n], states[:n]) {
-				times++
-			}
-			if times > 1 && times*n > best.times*len(best.states) {
-				best = part{states[:n], times}
+// loops folds a sequence: wherever parts repeat, the loop that covers most becomes one.
+func loops(parts []string) []string {
+	var out []string
+	for len(parts) > 0 {
+		size, times := 1, 1
+		for n := 2; n <= maxLoop && 2*n <= len(parts); n++ {
+			if again := repeats(parts, n); again > 1 && again*n > times*size {
+				size, times = n, again
 			}
 		}
-		out, states = append(out, best), states[best.times*len(best.states):]
+		text := parts[0]
+		if times > 1 {
+			text = fmt.Sprintf("(%s) ×%s", strings.Join(loops(parts[:size]), " → "), count(int64(times)))
+		}
+		out, parts = append(out, text), parts[times*size:]
 	}
 	return out
+}
+
+// repeats is how often the first n parts come one after the other.
+func repeats(parts []string, n int) int {
+	times := 1
+	for (times+1)*n <= len(parts) && slices.Equal(parts[times*n:(times+1)*n], parts[:n]) {
+		times++
+	}
+	return times
 }

@@ -8,14 +8,6 @@ import (
 	"sallyport/agent"
 )
 
-func states(text string) []agent.State {
-	var out []agent.State
-	for word := range strings.FieldsSeq(text) {
-		out = append(out, agent.State(word))
-	}
-	return out
-}
-
 func TestPlain_ShowsWhatDoesNotShow(t *testing.T) {
 	for text, want := range map[string]string{
 		"docs__save_report":               "docs__save_report",
@@ -82,16 +74,13 @@ func TestMoney_KeepsMillionths(t *testing.T) {
 
 func TestPath_FoldsLoops(t *testing.T) {
 	for text, want := range map[string]string{
-		"a b c":               "a → b → c",
-		"a b a b a b c":       "(a → b) ×3 → c",
-		"m e o e o e o m e o": "m → (e → o) ×3 → m → e → o",
-		"m e o m e o x":       "(m → e → o) ×2 → x",
+		"a b c":                     "a → b → c",
+		"a b a b a b c":             "(a → b) ×3 → c",
+		"m e o e o e o m e o":       "m → (e → o) ×3 → m → e → o",
+		"m e o m e o x":             "(m → e → o) ×2 → x",
+		"m e o e o a m e o e o a x": "(m → (e → o) ×2 → a) ×2 → x",
 	} {
-		var words []string
-		for _, p := range loops(states(text)) {
-			words = append(words, p.String())
-		}
-		if got := strings.Join(words, " → "); got != want {
+		if got := strings.Join(loops(loops(strings.Fields(text))), " → "); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
@@ -102,7 +91,7 @@ func TestPath_LeavesOutTheMiddle(t *testing.T) {
 	of := func(n int) string {
 		s := &Story{}
 		for i := range n {
-			s.stays = append(s.stays, stay{state: states(strings.Repeat("x", i+1))[0]})
+			s.stays = append(s.stays, stay{state: agent.State(strings.Repeat("x", i+1))})
 		}
 		return s.Path()
 	}

@@ -42,8 +42,8 @@ func TestRead_CountsWhatTheJournalSays(t *testing.T) {
 		says = append(says, m.says)
 	}
 	want := []string{
-		"model not reached", "turn of the model refused", "mallory was turned away", "alice approved", "bob approved", "read-back left it open",
-		"bob gave a verdict", "carol paused", "carol resumed", "performed again", "bob refused", "nobody decided in time", "budget ended",
+		"model not reached", "turn of the model refused", "turned away: mallory", "approved by alice", "approved by bob", "read-back left it open",
+		"verdict by bob", "paused by carol", "resumed by carol", "performed again", "refused by bob", "nobody decided in time", "budget ended",
 	}
 	if !slices.Equal(says, want) {
 		t.Errorf("marks:\n%q\nwant\n%q", says, want)
@@ -85,7 +85,7 @@ func TestRead_RefusesAJournalThatIsBroken(t *testing.T) {
 // A run that waits says so: its state is lit, and its last stay goes on.
 func TestTimeline_OfAnOpenRunGoesOn(t *testing.T) {
 	s := parked(t).story()
-	for _, want := range []string{"goes on", "Now in awaiting_approval", "7 min", "alice approved"} {
+	for _, want := range []string{"goes on", "Now in awaiting_approval", "7 min", "approved by alice"} {
 		if !strings.Contains(s.Timeline(Normal), want) {
 			t.Errorf("the timeline does not hold %q", want)
 		}
@@ -184,7 +184,7 @@ func TestPictures_OfLongRunsAreBounded(t *testing.T) {
 		s.calls[i].tool, s.calls[i].reason = fmt.Sprint(i%40, name), name
 	}
 	for i := range s.marks {
-		s.marks[i].says = named(fmt.Sprint(i, name)) + " approved"
+		s.marks[i].says = "approved by " + named(fmt.Sprint(i, name))
 	}
 	s.run.Reason = name
 	if n := len(s.Page()); n > MaxBytes {
@@ -232,7 +232,7 @@ func BenchmarkPage10000(b *testing.B) {
 func TestTimeline_ManyMarksAreCounted(t *testing.T) {
 	s := report(t).story()
 	s.marks = slices.Repeat(s.marks[:1], maxSigns)
-	signs := func() int { return strings.Count(s.Timeline(Normal), "alice edited, ") }
+	signs := func() int { return strings.Count(s.Timeline(Normal), "edited by alice, ") }
 	if n := signs(); n != maxSigns {
 		t.Errorf("%d marks of %d", n, maxSigns)
 	}
