@@ -48,10 +48,15 @@ cross: ## the systems that are compiled and vetted, and said to be untested
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
 
+# Not under the detector, where they take many minutes: tests that explore or play by the hundred what others
+# play once, and stories told by one command after the other, each a process of a single thread of work.
+# Whatever serves, waits, streams, is interrupted or does two things at once is watched.
+UNWATCHED := ^Test(Play_ShippedScenariosHold|Adversary|Prove|Tutorial|Commands$$|ApproveEdit|Decisions|Door|Keys|Parity|Doctor|DebuggerPage|FromRun|Demo_OnlyTheWord)
+
 # Processes that tests start do not linger for a second at their end, as race builds do.
 race: ## the race detector needs a C compiler
 	.ci/need cc gcc
-	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
+	GORACE=atexit_sleep_ms=0 CGO_ENABLED=1 $(GO) test -race -timeout 20m -skip '$(UNWATCHED)' ./...
 
 fuzz: ## every fuzz target, found by name, for FUZZTIME each
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' ./* | sort | \
