@@ -76,6 +76,18 @@ func TestDiff_FindsTheFirstStepThatDiffers(t *testing.T) {
 	if got, err := debug.Diff(t.Context(), d.open("a"), d.open("b")); err != nil || !got.Same || got.Equal != 15 || len(got.Pinned) != 0 {
 		t.Errorf("two runs of the same: %+v, %v", got, err)
 	}
+	d.begin(enginetest.Spec("stepped")) // how it was driven makes no difference
+	d.deliver("stepped", agent.Pause{}, "p1")
+	d.deliver("stepped", agent.StepOnce{}, "s1")
+	d.serve("stepped", report)
+	d.deliver("stepped", agent.Extend{Budget: agent.Budget{Calls: 1}}, "x1")
+	d.deliver("stepped", agent.Resume{}, "r1")
+	waiting := d.serve("stepped", report)
+	d.deliver("stepped", enginetest.Sign(waiting, "alice", time.Now()), "")
+	d.serve("stepped", report)
+	if got, err := debug.Diff(t.Context(), d.open("a"), d.open("stepped")); err != nil || !got.Same || got.Equal != 15 {
+		t.Errorf("one that was stepped: %+v, %v", got, err)
+	}
 	other := enginetest.Spec("c")
 	other.Budget.Calls = 5
 	d.begin(other)

@@ -28,7 +28,8 @@ type Difference struct {
 type Field struct{ Path, A, B string }
 
 // Diff finds the first step in which two runs differ. Ids, times, hashes, signatures and
-// what is made of them are left out. Of a run and a fork of it, what the fork carries is
+// what is made of them are left out, and so is that an operator paused, stepped or
+// extended a run, or gave what the next step brings. Of a run and a fork of it, what the fork carries is
 // the same: they are compared from there.
 func Diff(ctx context.Context, a, b *Session) (Difference, error) {
 	var d Difference
@@ -44,6 +45,7 @@ func Diff(ctx context.Context, a, b *Session) (Difference, error) {
 		i, j = a.own(), b.StepOf(a.Spec().Fork.Seq)+1
 	}
 	for ; ; i, j = i+1, j+1 {
+		i, j = a.telling(i), b.telling(j)
 		left, err := a.ifThere(ctx, i)
 		if err != nil {
 			return d, err
@@ -81,6 +83,18 @@ func (s *Session) own() int {
 		n++
 	}
 	return n
+}
+
+// telling is the step, or the first behind it, that says more than how the run was driven.
+func (s *Session) telling(step int) int {
+	for {
+		switch s.Mark(step).Event {
+		case agent.KindPause, agent.KindResume, agent.KindStepOnce, agent.KindExtend, agent.KindSubstitute:
+			step++
+		default:
+			return step
+		}
+	}
 }
 
 func (s *Session) ifThere(ctx context.Context, step int) (*Moment, error) {

@@ -228,7 +228,7 @@ func (sh *shell) given(run agent.Run, line string) (agent.Substitute, []agent.Bo
 		return nodes.GiveTurn(run, nodes.Reply{Text: rest, Finish: nodes.FinishStop})
 	case "call":
 		tool, args, _ := strings.Cut(rest, " ")
-		call := nodes.ToolCall{ID: deliveryKey(""), Name: tool, Arguments: strings.TrimSpace(args)}
+		call := nodes.ToolCall{ID: fmt.Sprintf("given_%d", run.Seq), Name: tool, Arguments: strings.TrimSpace(args)}
 		return nodes.GiveTurn(run, nodes.Reply{Calls: []nodes.ToolCall{call}, Finish: nodes.FinishToolCalls})
 	case "result":
 		status, structured, _ := strings.Cut(rest, " ")
