@@ -224,6 +224,65 @@ func TestDebug_OnATerminal(t *testing.T) {
 	}
 }
 
+// Under a service that serves every open run, the debugger pauses a run, and the service
+// performs each of its steps.
+func TestDebug_StepsARunThatTheServiceServes(t *testing.T) {
+	u := newUser(t)
+	savingDesk(u)
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	digest := u.digest()
+	service := u.serve(nil)
+	got := u.debugged(exitOK, "r", "pause\napprove --sha256 "+digest+"\nstep\nevents\nstep\n")
+	if u.puts() != 1 || strings.Contains(got.stdout, "completed") || !strings.Contains(got.stdout, "next_turn") {
+		t.Errorf("%d writes\n%s%s", u.puts(), got.stdout, got.messages)
+	}
+	if got := u.must(exitOK, "show", "r").stdout; !strings.Contains(got, "model (paused)") {
+		t.Errorf("it did not stay paused:\n%s", got)
+	}
+	u.debugged(exitOK, "r", "resume\n")
+	service.until("it completes", completes)
+	if code := service.end(os.Interrupt); code != 130 || u.puts() != 1 {
+		t.Errorf("exit code %d, %d writes", code, u.puts())
+	}
+}
+
+// An edit is that of approve --edit: signed, granting nothing, with a candidate of its own.
+func TestDebug_EditsTheCandidate(t *testing.T) {
+	u := newUser(t)
+	savingDesk(u)
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	before := u.digest()
+	u.write("other.json", `{"text":"another report"}`)
+	got := u.debugged(exitOK, "r", "edit =other.json\ncontinue\ncall\n")
+	if u.puts() != 0 || !strings.Contains(got.stdout, "edited") || !strings.Contains(got.stdout, "another report") {
+		t.Errorf("%d writes\n%s%s", u.puts(), got.stdout, got.messages)
+	}
+	u.debugged(exitDenied, "r", "approve --sha256 "+before+"\n")
+	u.debugged(exitOK, "r", "approve --sha256 "+u.digest()+"\ncontinue\n")
+	if u.puts() != 1 || !strings.Contains(u.read("stub/put"), "another report") {
+		t.Errorf("%d writes: %s", u.puts(), u.read("stub/put"))
+	}
+}
+
+// What nobody knows is not stepped past: a person says what became of it, signed.
+func TestDebug_AnUnknownWriteIsVerified(t *testing.T) {
+	u := newUser(t)
+	savingDesk(u)
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	u.write("stub/crash", "")
+	got := u.debugged(exitOK, "r", "approve --sha256 "+u.digest()+"\ncontinue\nstep\nbt\n")
+	if !strings.Contains(got.stdout, "the outcome of a write is unknown") || !strings.Contains(got.stdout, "unknown outcome") || u.puts() != 1 {
+		t.Fatalf("%d writes\n%s%s", u.puts(), got.stdout, got.messages)
+	}
+	if err := os.Remove(u.path("stub", "crash")); err != nil {
+		t.Fatal(err)
+	}
+	got = u.debugged(exitOK, "r", "verify --applied\ncontinue\n")
+	if !strings.Contains(got.stdout, "settled") || !strings.Contains(got.stdout, "the run is completed") || u.puts() != 1 {
+		t.Errorf("%d writes\n%s%s", u.puts(), got.stdout, got.messages)
+	}
+}
+
 // The debugger shows no control character of anybody else's.
 func TestDebug_ShowsHostileTextEscaped(t *testing.T) {
 	u := newUser(t)
