@@ -264,8 +264,21 @@ func parked(t testing.TB) *desk {
 	return d.after(7 * time.Minute).approves("alice")
 }
 
-// endless is a run of many steps.
+// built are the journals of long runs, each made once: signing them takes its time.
+var built = map[int]*desk{}
+
+// endless is a run of many steps. It is for looking at, and belongs to all tests.
 func endless(t testing.TB, steps int) *desk {
+	t.Helper()
+	if built[steps] == nil {
+		built[steps] = long(t, steps)
+	}
+	d := *built[steps]
+	d.t = t
+	return &d
+}
+
+func long(t testing.TB, steps int) *desk {
 	d := begin(t, "endless", func(s *agent.Spec) {
 		s.Budget = agent.Budget{Calls: 100_000, Turns: 100_000, Tokens: 1 << 30, Wall: 1 << 30}
 	})

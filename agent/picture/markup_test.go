@@ -75,7 +75,7 @@ func everything(s *Story) map[string]string {
 // stories are those that the tests look at.
 func stories(t testing.TB) map[string]*Story {
 	out := map[string]*Story{
-		"report": report(t).story(), "trouble": trouble(t).story(), "parked": parked(t).story(), "endless": endless(t, 3000).story(),
+		"report": report(t).story(), "trouble": trouble(t).story(), "parked": parked(t).story(), "endless": endless(t, 2000).story(),
 		"hostile": attacked(t, strings.Repeat("W", 300)).story(), "begun": begin(t, strings.Repeat("w", 64)).story(), "none": {},
 	}
 	return out

@@ -114,15 +114,6 @@ func TestTimeline_SaysThatABudgetIsExceeded(t *testing.T) {
 			t.Errorf("the timeline does not hold %q", want)
 		}
 	}
-	full := spentBudget{}
-	for _, b := range (&Story{run: agent.Run{Used: agent.Used{Calls: 12}, Budget: agent.DefaultBudget}}).budgets() {
-		if b.name == "tool calls" {
-			full = b
-		}
-	}
-	if full.share != 1 {
-		t.Errorf("a budget that is used up has the share %v; exactly at it is not over", full.share)
-	}
 }
 
 // calling is a run with that many calls, of that many tools.
@@ -178,7 +169,7 @@ func TestPictures_OfLongRunsAreBounded(t *testing.T) {
 			t.Errorf("%s has %d bytes", what, len(text))
 		}
 	}
-	s := endless(t, 3000).story()
+	s := endless(t, 2000).story()
 	name := strings.Repeat("\u202e", 60)
 	for i := range s.calls {
 		s.calls[i].tool, s.calls[i].reason = fmt.Sprint(i%40, name), name
@@ -255,5 +246,27 @@ func TestTimeline_ManyStaysAreShares(t *testing.T) {
 	s.stays = append(s.stays, stay{state: agent.StateModel, from: s.stays[maxStays-1].to, to: s.stays[maxStays-1].to.Add(time.Second)})
 	if svg := s.Timeline(Normal); !strings.Contains(svg, "share of the time") {
 		t.Errorf("%d stays are drawn one by one", maxStays+1)
+	}
+}
+
+// Exactly at a limit passes, so that a budget that is used up is not over it.
+func TestTimeline_ABudgetThatIsUsedUpIsNotOver(t *testing.T) {
+	s := report(t).story()
+	s.run.Budget.Calls = s.run.Used.Calls
+	if svg := s.Timeline(Normal); !strings.Contains(svg, ">4 of 4<") || strings.Contains(svg, "over") {
+		t.Error("4 of 4 calls are shown as too many")
+	}
+	s.run.Budget.Calls--
+	if svg := s.Timeline(Normal); !strings.Contains(svg, ">4 of 3, over<") {
+		t.Error("4 of 3 calls are not shown as too many")
+	}
+}
+
+// What was returned can turn out to be worse once it is observed: that is the outcome.
+func TestRead_AnOutcomeIsTheOneThatWasObserved(t *testing.T) {
+	d := begin(t, "worse").proposes(enginetest.ToolRead).checked().came(agent.StatusOK, agent.ClassOK, "")
+	d.node(agent.Observed{Status: agent.StatusFailed, Class: agent.ClassProtocolError, Reason: "bad_result", Message: ref("told")})
+	if k := d.story().calls[0]; k.came() != failed || k.reason != "bad_result" || k.open {
+		t.Errorf("the call: %+v", k)
 	}
 }
