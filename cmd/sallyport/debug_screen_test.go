@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func (s *terminalSession) shown() string {
 	}()
 	_, _ = e.WriteString(written) // it takes anything
 	text := e.String()
-	_ = e.Close()
+	_ = e.InputPipe().(io.Closer).Close() // its own Close is not for two goroutines
 	<-drained
 	return text
 }
@@ -118,7 +119,7 @@ func TestDebugScreen_KilledLeavesTheRun(t *testing.T) {
 	s := u.open("debug", "task.yaml", "--id", "r")
 	s.looks(u, "@ step 2/2", "paused  ACTING")
 	s.enter("sss")
-	s.looks(u, "[observe]", "paused")
+	s.looks(u, "@ step 9/9", "[model]", "paused")
 	before := u.must(exitOK, "journal", "r", "-o", "jsonl").stdout
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,9 @@ package screen_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,24 +55,37 @@ func monitorOf(t *testing.T, width, height int) *monitor {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if master, err = pollable(master); err != nil {
+		t.Fatal(err)
+	}
 	m := &monitor{t: t, master: master, slave: slave, quit: make(chan error, 1), vt: vt.NewEmulator(width, height), changed: make(chan struct{}, 1)}
 	m.size(width, height)
 	return m
 }
 
+// pollable is the same end of a terminal, whose reads end when it is closed.
+func pollable(f *os.File) (*os.File, error) {
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(syscall.SetNonblock(fd, true), f.Close()) // before: a file is what it is then
+	return os.NewFile(uintptr(fd), f.Name()), err
+}
+
 // start runs a screen in it until the test ends.
 func (m *monitor) start(c screen.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(m.read)
-	running.Go(m.answer)
-	running.Go(func() { m.quit <- screen.Run(ctx, c, m.slave, m.slave) })
+	var showing, reading sync.WaitGroup
+	reading.Go(m.read)
+	reading.Go(m.answer)
+	showing.Go(func() { m.quit <- screen.Run(ctx, c, m.slave, m.slave) })
 	m.t.Cleanup(func() {
 		cancel()
-		_ = m.slave.Close()
-		_ = m.master.Close()
-		_ = m.vt.Close()
-		running.Wait()
+		showing.Wait()
+		_ = m.master.Close() // which ends what the library still reads; the other end goes with the process
+		_ = m.vt.InputPipe().(io.Closer).Close() // its own Close is not for two goroutines
+		reading.Wait()
 	})
 }
 
@@ -107,7 +122,7 @@ func (m *monitor) answer() {
 
 func (m *monitor) size(width, height int) {
 	m.t.Helper()
-	if err := pty.Setsize(m.master, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
+	if err := pty.Setsize(m.slave, &pty.Winsize{Cols: uint16(width), Rows: uint16(height)}); err != nil {
 		m.t.Fatal(err)
 	}
 }
