@@ -34,6 +34,7 @@ import (
 // `make adversary` plays ten thousand.
 var (
 	seeds   = flag.Int("seeds", 500, "how many seeds of the random adversary are played with servers in this process")
+	first   = flag.Int64("first", 0, "the first of them")
 	oneSeed = flag.Int64("seed", -1, "the one seed that the tests of the random adversary play")
 )
 
@@ -95,6 +96,7 @@ func (a *arena) search(t *testing.T, n int) (seed int64, broken []string) {
 		return *oneSeed, a.play(t, s, *oneSeed)
 	}
 	var next atomic.Int64
+	next.Store(*first)
 	var found atomic.Bool
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -102,7 +104,7 @@ func (a *arena) search(t *testing.T, n int) (seed int64, broken []string) {
 		all.Go(func() { // waited for below
 			for !found.Load() {
 				at := next.Add(1) - 1
-				if at >= int64(n) {
+				if at >= *first+int64(n) {
 					return
 				}
 				wrong := a.play(t, s, at)
