@@ -42,7 +42,7 @@ func TestRead_CountsWhatTheJournalSays(t *testing.T) {
 		says = append(says, m.says)
 	}
 	want := []string{
-		"model not reached", "turn of the model refused", "turned away: mallory", "approved by alice", "approved by bob", "read-back left it open",
+		"model not reached", "turn refused", "turned away: mallory", "approved by alice", "approved by bob", "read-back left it open",
 		"verdict by bob", "paused by carol", "resumed by carol", "performed again", "refused by bob", "nobody decided in time", "budget ended",
 	}
 	if !slices.Equal(says, want) {
