@@ -28,6 +28,7 @@ demo: ## the main job, from a document to a signed report
 test: ## what needs Go only
 	$(GO) test ./...
 
+check: export SEEDS = 2000
 check: ## everything else that a change must pass
 	@for target in lint cross race fuzz faults root kill adversary temporal thirdparty; do .ci/phase "make $$target" $(MAKE) "$$target"; done
 
@@ -85,8 +86,11 @@ kill: ## a real process killed at every durable append and around every effect; 
 	@[ -n "$(call tagged,kill)" ] || { echo "kill: no package has tests with that tag" >&2; exit 1; }
 	$(GO) test -count=1 -tags kill -run '^TestKillMatrix$$' -v $(call tagged,kill) | grep -vE '^ *(=== |--- PASS)'
 
-adversary: ## ten thousand seeds of a model that tries everything; SEED=N plays one of them
-	$(GO) test -count=1 -timeout 30m -run '^TestAdversary_' -v ./scenarios -seeds 10000 $(if $(SEED),-seed $(SEED))
+# How many; make check tries fewer.
+SEEDS ?= 10000
+
+adversary: ## SEEDS seeds of a model that tries everything; SEED=N plays one of them
+	$(GO) test -count=1 -timeout 30m -run '^TestAdversary_' -v ./scenarios -seeds $(SEEDS) $(if $(SEED),-seed $(SEED))
 
 temporal: ## the same Step inside a Temporal workflow: a module of its own, slow to build the first time
 	cd agent/temporal && $(GO) mod tidy -diff && $(GO) vet ./... && $(GO) test ./...
