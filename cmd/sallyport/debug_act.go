@@ -150,8 +150,34 @@ func (sh *shell) pause(ctx context.Context, args string) error {
 	return sh.act(ctx, sh.app.pauseCommand(), args)
 }
 
+// resume releases the run and attends to it until it rests, here or wherever it is
+// served. Unlike the command of that name it asks about nothing: approve does.
 func (sh *shell) resume(ctx context.Context, args string) error {
-	return sh.act(ctx, sh.app.resumeCommand(), args)
+	if args != "" {
+		return usage("raise budgets with extend; go on with a run that has ended with fork", "resume: %q is too much", args)
+	}
+	if _, err := sh.session.Refresh(ctx); err != nil {
+		return err
+	}
+	run := sh.session.Last()
+	if run.State.Final() {
+		return fail(exitDenied, "fork it", "resume run %s: it has ended: %s", run.ID, terminal.Line(stateWords(run)))
+	}
+	err := sh.app.atDesk(run.ID, "", func(d *desk) error {
+		if run.Held {
+			if _, err := sh.app.steer(ctx, d, agent.Resume{}); err != nil {
+				return err
+			}
+		}
+		if err := sh.tell(ctx); err != nil {
+			return err
+		}
+		d.ask = false
+		last, err := d.attend(ctx)
+		sh.shown = max(sh.shown, last.Seq) // its progress was told
+		return err
+	})
+	return errors.Join(err, sh.acted(ctx, err == nil))
 }
 
 func (sh *shell) cancel(ctx context.Context, args string) error {
