@@ -179,7 +179,11 @@ func (d *desk) do(_ context.Context, s *debug.Session, line string, out io.Write
 		}
 		return err
 	case "hostile":
-		return terminal.Untrusted(out, hostile, 0)
+		if err := terminal.Untrusted(out, hostile, 0); err != nil {
+			return err
+		}
+		_, err := io.WriteString(out, hostile) // a command that forgot
+		return err
 	case "approve":
 		d.approve(s.ID())
 		_, err := fmt.Fprintln(out, "approved on the bare terminal")

@@ -83,7 +83,7 @@ func (m *monitor) start(c screen.Config) {
 	m.t.Cleanup(func() {
 		cancel()
 		showing.Wait()
-		_ = m.master.Close() // which ends what the library still reads; the other end goes with the process
+		_ = m.master.Close()                     // which ends what the library still reads; the other end goes with the process
 		_ = m.vt.InputPipe().(io.Closer).Close() // its own Close is not for two goroutines
 		reading.Wait()
 	})

@@ -77,15 +77,17 @@ func TestRun_ShowsAHostileCandidateSafely(t *testing.T) {
 			m.shows("hostile words")
 			m.keys(":hostile\r")
 			m.shows(":hostile ──")
+			m.keys("3")
+			m.shows("(attempt)")
+			m.keys("4")
+			m.shows("here is the candidate")
 			m.keys("1\t\r") // the candidate over the whole screen
-			seen := ""
-			for range 12 {
-				seen += m.text()
+			seen := m.until("the whole pane", func(text string) bool { return strings.Contains(text, "[1 Call]") && !strings.Contains(text, "leads on") })
+			for text := seen; !strings.Contains(text, "Used of the budget"); seen += text {
 				m.keys(" ")
-				m.shows("1 Call")
+				was := text
+				text = m.until("the next page", func(now string) bool { return now != was })
 			}
-			m.keys("G")
-			seen += m.until("the end", func(text string) bool { return strings.Contains(text, "Used of the budget") })
 			for _, want := range []string{"⟦U+001B⟧]0;owned⟦U+0007⟧", "⟦U+202E⟧evil", "⟦U+27E6⟧U+0041⟧", "⟦U+0000⟧", "⟦U+E0041⟧", "日本語"} {
 				if !strings.Contains(joined(seen), want) {
 					t.Errorf("the screen does not show %q", want)

@@ -3,6 +3,7 @@ package screen
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"sallyport/agent"
 	"sallyport/cmd/sallyport/terminal"
@@ -312,7 +313,8 @@ func (m *model) extent(p place) string {
 	return fmt.Sprintf("%d-%d of %d", w.top+1, min(w.top+p.height, w.count()), w.count())
 }
 
-// rows are the lines of a pane that are shown, as many as it is high.
+// rows are the lines of a pane that are shown, as many as it is high. Whatever made them,
+// nothing goes to the terminal from here that it could obey.
 func (m *model) rows(p place) []string {
 	w := &m.panes[p.id]
 	out := make([]string, p.height)
@@ -324,9 +326,20 @@ func (m *model) rows(p place) []string {
 		if p.id == stepsPane && len(l.text) == 0 {
 			l.text = strings.Repeat(" ", p.width)
 		}
-		out[i] = l.face.in(l.text)
+		out[i] = l.face.in(harmless(l.text))
 	}
 	return out
+}
+
+// harmless is a text without what is not plainly visible. All text was escaped before it
+// came here: this is for the day when somebody forgets.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '⟦' || terminal.Visible(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, text)
 }
 
 // helpRows are the help.
