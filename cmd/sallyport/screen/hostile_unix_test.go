@@ -82,7 +82,9 @@ func TestRun_ShowsAHostileCandidateSafely(t *testing.T) {
 			m.keys("4")
 			m.shows("here is the candidate")
 			m.keys("1\t\r") // the candidate over the whole screen
-			seen := m.until("the whole pane", func(text string) bool { return strings.Contains(text, "[1 Call]") && !strings.Contains(text, "leads on") })
+			seen := m.until("the whole pane", func(text string) bool {
+				return strings.Contains(text, "[1 Call]") && !strings.Contains(text, "leads on")
+			})
 			for text := seen; !strings.Contains(text, "Used of the budget"); seen += text {
 				m.keys(" ")
 				was := text

@@ -146,7 +146,7 @@ func (m *model) press(k tea.KeyPressMsg) {
 			m.queued = append(m.queued, k)
 		}
 	case m.prompt.sign != 0:
-		m.type_(k)
+		m.typed(k)
 	default:
 		m.message, m.urgent = "", false
 		m.command(k.String())
@@ -173,8 +173,8 @@ func (m *model) command(name string) {
 	}
 }
 
-// type_ takes a key for the prompt.
-func (m *model) type_(k tea.KeyPressMsg) {
+// typed takes a key for the prompt.
+func (m *model) typed(k tea.KeyPressMsg) {
 	p := &m.prompt
 	switch k.String() {
 	case "esc", "ctrl+c":
