@@ -90,6 +90,9 @@ func (c *Continuation) Ask(name string, user *config.User, env config.Getenv) er
 		if err != nil {
 			return fmt.Errorf("fork run %s with the model %q: %w", c.Was.ID, name, err)
 		}
+		if key, err := user.Admit(made.BaseURL, env); err == nil { // else it is refused before the fork begins
+			made.Keyed = key.Here(env)
+		}
 		e = &made
 	}
 	s := &c.Setup

@@ -131,9 +131,11 @@ func (c *choice) endpoint(user *config.User) error {
 	case err != nil:
 		return c.place(c.own.OpenAI != nil, err, "model", config.KindOpenAI)
 	}
-	if _, err := user.Admit(e.BaseURL, c.env); err != nil {
+	key, err := user.Admit(e.BaseURL, c.env)
+	if err != nil {
 		return c.place(c.own.OpenAI != nil, err, "model", config.KindOpenAI, "base_url")
 	}
+	e.Keyed = key.Here(c.env)
 	c.scenario.setup.Endpoint, c.scenario.label = &e, e.Label()
 	return nil
 }

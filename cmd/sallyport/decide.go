@@ -14,6 +14,7 @@ import (
 	"sallyport/cmd/sallyport/terminal"
 	"sallyport/nodes/llm"
 	"sallyport/scenarios"
+	"sallyport/scenarios/config"
 )
 
 // decision is how a person decides on the command line.
@@ -232,6 +233,9 @@ func (d *desk) interrupted(run agent.Run, err error) error {
 	case replayErr(err, "") != nil:
 		code, err = exitUsage, fmt.Errorf("%w; run %s stays open", replayErr(err, ""), d.run)
 		next = "play it with what it was recorded with, or record it anew; end this run with: " + d.command("cancel", d.run)
+	case errors.As(err, new(*config.Refused)), errors.Is(err, config.ErrNoKey):
+		err = fmt.Errorf("%w; run %s stays open", err, d.run)
+		next = "when that is done: " + d.command("resume", d.run)
 	case errors.Is(err, agent.ErrServed):
 		code, next = exitDenied, "watch it with: "+d.command("journal", d.run, "--follow")
 	case errors.As(err, &store) && code == exitFailed:

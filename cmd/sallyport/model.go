@@ -64,16 +64,11 @@ func admitted(e config.Endpoint) (config.Key, error) {
 	if err != nil {
 		return config.Key{}, usage("", "%w", err)
 	}
-	key, err := user.Admit(e.BaseURL, os.Getenv)
-	if err != nil {
+	key, err := user.Reach(e, os.Getenv)
+	if refused := new(config.Refused); errors.As(err, &refused) {
 		return key, usage("", "%w", err)
 	}
-	if key.Needed {
-		if _, err := key.Read(os.Getenv); err != nil {
-			return key, err
-		}
-	}
-	return key, nil
+	return key, err
 }
 
 // recorder records the model of one run in a file: a new one, or, for a run that goes

@@ -231,6 +231,34 @@ func TestModel_AnEndpointThatIsListedNoMoreIsNotAsked(t *testing.T) {
 	}
 }
 
+// A run that asks what OPENAI_BASE_URL named, with a key, asks nothing in a shell that has
+// neither, says why, and stays open.
+func TestModel_AnotherShellIsToldWhatTheRunWasBegunWith(t *testing.T) {
+	u, p := askingUser(t, "x\n")
+	p.admit(testKey)
+	begun := []string{config.EnvModel + "=m", config.EnvBaseURL + "=" + p.base(), config.EnvKey + "=" + testKey}
+	u.env = begun
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	u.env = nil
+	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
+	u.must(exitOK, "approve", "r", "--sha256", digest, "--no-resume")
+	asked := len(p.requests())
+	for name, env := range map[string][]string{"another shell": nil, "without the key": begun[:2], "without the address": {begun[0], begun[2]}} {
+		u.env = env
+		got := u.must(exitNoKey, "resume", "r")
+		for _, want := range []string{"the run was begun with OPENAI_BASE_URL=" + p.base() + " and a key", "under `endpoints` in your own configuration", "run r stays open", "when that is done: "} {
+			if !strings.Contains(got.messages, want) {
+				t.Errorf("%s: no %q:\n%s", name, want, got.messages)
+			}
+		}
+	}
+	if len(p.requests()) != asked {
+		t.Error("the endpoint was asked")
+	}
+	u.env = begun
+	u.must(exitOK, "resume", "r")
+}
+
 // Without its key an endpoint is not asked, and no run is created.
 func TestModel_WithoutItsKeyNoRunBegins(t *testing.T) {
 	u, p := askingUser(t, "x\n")
@@ -257,6 +285,14 @@ func TestModel_WithoutItsKeyNoRunBegins(t *testing.T) {
 	u.write("task.yaml", "task: x\nmodel: {openai: m}\n")
 	if got := u.must(exitNoKey, "run", "task.yaml"); !strings.Contains(got.messages, "the variable OPENAI_API_KEY is empty") {
 		t.Error(got.messages)
+	}
+	// One that is none is found before the run begins, also where none is needed.
+	u.env = []string{config.EnvBaseURL + "=" + p.base(), config.EnvKey + "=sk-one\nsk-two"}
+	if got := u.must(exitNoKey, "run", "task.yaml", "--id", "s"); !strings.Contains(got.messages, "OPENAI_API_KEY holds more than one word") || strings.Contains(got.messages, "sk-one") {
+		t.Error(got.messages)
+	}
+	if got := u.run("show", "s"); got.code != int(exitUsage) {
+		t.Errorf("a run was created: %+v", got)
 	}
 }
 

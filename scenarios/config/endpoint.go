@@ -35,6 +35,10 @@ type Endpoint struct {
 	MaxTokens   int64          `json:"max_tokens,omitempty"`
 	Temperature *float64       `json:"temperature,omitempty"`
 	Seed        *int64         `json:"seed,omitempty"`
+	// Surroundings says that OPENAI_BASE_URL named the base URL, and Keyed that there was
+	// a key for it: a process that has neither does not go on in another way.
+	Surroundings bool `json:"surroundings,omitempty"`
+	Keyed        bool `json:"keyed,omitempty"`
 }
 
 // Label is what a run, its lists and its cassettes call the model: openai:NAME@HOST.
@@ -69,7 +73,7 @@ func (o *OpenAI) Resolve(name string, env Getenv) (Endpoint, error) {
 		e.MaxTokens = *o.MaxTokens
 	}
 	base, err := o.base(env)
-	e.BaseURL = base
+	e.BaseURL, e.Surroundings = base, o.BaseURL == "" && env(EnvBaseURL) != ""
 	return e, err
 }
 
@@ -146,6 +150,9 @@ func loopback(base string) bool {
 	return host == "localhost" || err == nil && addr.Unmap().IsLoopback() && addr.Zone() == ""
 }
 
+// unencrypted reports whether what is sent there can be read on the way.
+func unencrypted(base string) bool { return strings.HasPrefix(base, "http://") && !loopback(base) }
+
 // UserEndpoint is a base URL that the user lets documents be sent to, in whatever
 // project, and the key that goes there: none, unless it says which.
 type UserEndpoint struct {
@@ -195,7 +202,7 @@ func (r *Refused) Error() string { return fmt.Sprintf("%s: %s: %s", r.URL, r.Why
 // key of OPENAI_API_KEY goes to the endpoint of the environment; another key, to the
 // endpoint that the user's file names it for; no key, anywhere else.
 func (u *User) Admit(base string, env Getenv) (Key, error) {
-	plain := strings.HasPrefix(base, "http://") && !loopback(base)
+	plain := unencrypted(base)
 	for _, e := range u.Endpoints {
 		if e.URL != base {
 			continue
@@ -232,6 +239,31 @@ func (u *User) Admit(base string, env Getenv) (Key, error) {
 	}
 	return Key{}, &Refused{base, "only a project's file names this endpoint, and documents would be sent there",
 		fmt.Sprintf("if you trust it, list it under `endpoints` in your own configuration, or set %s", EnvBaseURL)}
+}
+
+// Reach is [User.Admit] for a run that has begun: where the environment has changed
+// since then, the error says what the run was begun with. A run that was begun with a
+// key is not asked without one: then the error is an [ErrNoKey].
+func (u *User) Reach(e Endpoint, env Getenv) (Key, error) {
+	key, err := u.Admit(e.BaseURL, env)
+	if err != nil {
+		if refused := new(Refused); errors.As(err, &refused) && e.Surroundings && !unencrypted(e.BaseURL) {
+			return key, &Refused{e.BaseURL, fmt.Sprintf("the run was begun with %s=%s, and here it is not set to that", EnvBaseURL, e.BaseURL),
+				"set it again, or list this endpoint under `endpoints` in your own configuration"}
+		}
+		return key, err
+	}
+	found, err := key.Read(env)
+	switch {
+	case err != nil || found != "" || !e.Keyed:
+		return key, err
+	case e.Surroundings:
+		return key, fmt.Errorf("%w: the run was begun with %s=%s and a key, and here there is none for it: "+
+			"set it again, and %s, or list the endpoint under `endpoints` in your own configuration, with its key_env",
+			ErrNoKey, EnvBaseURL, e.BaseURL, EnvKey)
+	}
+	return key, fmt.Errorf("%w: the run was begun with a key for %s, and here there is none for it: "+
+		"set %s again, or list the endpoint under `endpoints` in your own configuration, with its key_env", ErrNoKey, e.BaseURL, EnvKey)
 }
 
 // modelKey is the key that the user's own file names for its own model, if that is

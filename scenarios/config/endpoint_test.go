@@ -310,3 +310,28 @@ func TestPrices_CachedTokensCostAsInputUnlessSaid(t *testing.T) {
 		t.Error("no prices are some")
 	}
 }
+
+// What the environment said when a run began is said again where it is missing.
+func TestReach_TellsWhatTheRunWasBegunWith(t *testing.T) {
+	const remote, local = "https://llm.example.org/v1", "http://127.0.0.1:9/v1"
+	for name, row := range map[string]struct {
+		e    Endpoint
+		env  map[string]string
+		want string
+	}{
+		"as it was":         {Endpoint{BaseURL: remote, Surroundings: true, Keyed: true}, map[string]string{EnvBaseURL: remote, EnvKey: "sk-x"}, ""},
+		"another shell":     {Endpoint{BaseURL: remote, Surroundings: true, Keyed: true}, nil, "the run was begun with OPENAI_BASE_URL=" + remote},
+		"another address":   {Endpoint{BaseURL: remote, Surroundings: true}, map[string]string{EnvBaseURL: local}, "set it again, or list"},
+		"without its key":   {Endpoint{BaseURL: remote, Surroundings: true, Keyed: true}, map[string]string{EnvBaseURL: remote}, "and a key, and here there is none"},
+		"never had one":     {Endpoint{BaseURL: local, Surroundings: true}, nil, ""},
+		"local, with a key": {Endpoint{BaseURL: local, Surroundings: true, Keyed: true}, map[string]string{EnvKey: "sk-x"}, "and a key, and here there is none"},
+		"by a file":         {Endpoint{BaseURL: local, Keyed: true}, nil, "the run was begun with a key for " + local},
+		"by a project":      {Endpoint{BaseURL: remote}, nil, "only a project's file names this endpoint"},
+		"unencrypted":       {Endpoint{BaseURL: "http://192.0.2.1", Surroundings: true}, nil, "without encryption"},
+	} {
+		_, err := (&User{}).Reach(row.e, func(n string) string { return row.env[n] })
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

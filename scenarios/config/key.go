@@ -19,6 +19,12 @@ type Key struct {
 // said reports whether it names a place.
 func (k Key) said() bool { return k.Env != "" || k.File != "" }
 
+// Here reports whether there is a key to send.
+func (k Key) Here(env Getenv) bool {
+	key, err := k.Read(env)
+	return err == nil && key != ""
+}
+
 // ErrNoKey: the key of an endpoint is not where it should be, or is none.
 var ErrNoKey = errors.New("no key for the model's endpoint")
 
