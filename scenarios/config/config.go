@@ -220,6 +220,12 @@ func (c *Config) widens(user *User) []tools.Problem {
 			problems = append(problems, tools.Problem{Path: []string{"servers", s.Prefix, "max_tools"}, Message: fmt.Sprintf(
 				"%d is more than the %d tools that are allowed: raise `servers: {%s: {max_tools: %[1]d}}` in your own configuration", s.MaxTools, most, s.Prefix)})
 		}
+		for i, name := range s.Env {
+			if user.keepsKey(name) {
+				problems = append(problems, tools.Problem{Path: []string{"servers", s.Prefix, "env", fmt.Sprint(i)}, Message: fmt.Sprintf(
+					"%s holds the key of a model, which is not passed on to a server: remove it; a key of the server's own has a variable of its own", name)})
+			}
+		}
 	}
 	for _, t := range c.Tools {
 		if t.Send != "" && t.Effect == tools.EffectSend {

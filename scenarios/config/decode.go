@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,7 +164,11 @@ func (d *decoder) refuse(p Position, remedy, format string, args ...any) {
 	if len(d.path) > 0 {
 		message = strings.Join(d.path, ".") + ": " + message
 	}
-	d.found = append(d.found, d.file.at(p, message, remedy))
+	found := d.file.at(p, message, remedy)
+	if n := len(d.path); n > 0 && (d.path[n-1] == "key_env" || d.path[n-1] == "key_file") {
+		found.Excerpt = hidden
+	}
+	d.found = append(d.found, found)
 }
 
 // below decodes at one step further down.
@@ -412,7 +417,25 @@ func (d *decoder) unknown(e entry, names []string) {
 	if near := nearest(e.key, names); near != "" {
 		remedy = fmt.Sprintf("did you mean %q?", near)
 	}
+	before := len(d.found)
+	if d.keeps(e.key) {
+		remedy = "a key is not written here: your own configuration names its place, key_env: VARIABLE or key_file: FILE, under `endpoints` or model.openai"
+	}
 	d.refuse(e.at, remedy, "unknown key %q", e.key)
+	if len(d.found) > before && (d.keeps(e.key) || d.ofModel()) {
+		d.found[before].Excerpt = hidden
+	}
+}
+
+// secretName is how a key of a file is called under which somebody writes a secret.
+var secretName = regexp.MustCompile(`(?i)key|secret|token|password|authorization|bearer`)
+
+// keeps reports whether a secret was probably written under an unknown key.
+func (d *decoder) keeps(key string) bool { return secretName.MatchString(key) }
+
+// ofModel reports whether the decoder is at what a model is asked with.
+func (d *decoder) ofModel() bool {
+	return len(d.path) > 0 && (d.path[0] == "endpoints" || d.path[0] == "model" && slices.Contains(d.path, KindOpenAI))
 }
 
 // fields are the keys that a struct reads, in its order; those of embedded structs are

@@ -21,6 +21,9 @@ type Diagnostic struct {
 	Excerpt string // the line, as it is
 }
 
+// hidden stands for a line that may hold a secret.
+const hidden = "(line not shown: it may hold a secret)"
+
 // String is the diagnostic as a person reads it: the place and the message, the line
 // with a mark under the column, the remedy. Characters of the file that hide or
 // control are shown as [tools.Visible] shows them.
@@ -108,6 +111,11 @@ func diagnose(all []Diagnostic) error {
 		return nil
 	}
 	sorted := slices.Clone(all)
+	for i, d := range sorted { // what one finding hides, no other shows
+		if slices.ContainsFunc(all, func(o Diagnostic) bool { return o.Excerpt == hidden && o.File == d.File && o.Line == d.Line }) {
+			sorted[i].Excerpt = hidden
+		}
+	}
 	slices.SortStableFunc(sorted, func(a, b Diagnostic) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -264,6 +265,12 @@ func (u *User) Reach(e Endpoint, env Getenv) (Key, error) {
 	}
 	return key, fmt.Errorf("%w: the run was begun with a key for %s, and here there is none for it: "+
 		"set %s again, or list the endpoint under `endpoints` in your own configuration, with its key_env", ErrNoKey, e.BaseURL, EnvKey)
+}
+
+// keepsKey reports whether the key of an endpoint is in that variable.
+func (u *User) keepsKey(variable string) bool {
+	return variable == EnvKey || u.Model.OpenAI != nil && u.Model.OpenAI.KeyEnv == variable ||
+		slices.ContainsFunc(u.Endpoints, func(e UserEndpoint) bool { return e.KeyEnv == variable })
 }
 
 // modelKey is the key that the user's own file names for its own model, if that is

@@ -335,3 +335,46 @@ func TestReach_TellsWhatTheRunWasBegunWith(t *testing.T) {
 		}
 	}
 }
+
+// A key that was written into a file is not shown with the line that is wrong for it.
+func TestLoad_AKeyInAFileIsNotShown(t *testing.T) {
+	const secret = "sk-f3a1c0ffee5ec2e7"
+	for name, text := range map[string]string{
+		"api_key":         "model:\n  openai:\n    model: m\n    api_key: " + secret + "\n",
+		"key":             "model: {openai: {model: m, key: " + secret + "}}\n",
+		"beside":          "model: {openai: {model: m, kee: " + secret + ", timeout: x}}\n",
+		"of the model":    "model: {api_key: " + secret + "}\n",
+		"at the top":      "OPENAI_API_KEY: " + secret + "\n",
+		"of a variable":   "model: {openai: {model: m, key_env: " + secret + "}}\n",
+		"a list":          "model: {openai: {model: m, key_env: [" + secret + "]}}\n",
+		"of an endpoint":  "endpoints: [{url: \"https://a.example\", api_key: " + secret + "}]\n",
+		"endpoint, other": "endpoints: [{url: \"https://a.example\", x: " + secret + "}]\n",
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, UserFile), text)
+		if _, err := LoadUser(dir); err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "line not shown") {
+			t.Errorf("%s: %v", name, err)
+		} else if strings.Contains(text, "api_key") && !strings.Contains(err.Error(), "key_env: VARIABLE or key_file: FILE") {
+			t.Errorf("%s: no advice: %v", name, err)
+		}
+		if strings.HasPrefix(text, "model") {
+			if _, err := Parse("sallyport.yaml", []byte(text)); err == nil || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s, in a project: %v", name, err)
+			}
+		}
+	}
+}
+
+// A project passes the key of a model on to no server.
+func TestLoad_NoServerGetsTheKeyOfAModel(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, UserFile), "model: {openai: {model: m, key_env: OWN_KEY}}\nendpoints: [{url: \"https://a.example\", key_env: ENDPOINT_KEY}]\n")
+	project := filepath.Join(t.TempDir(), FileName)
+	for name, refused := range map[string]bool{EnvKey: true, "OWN_KEY": true, "ENDPOINT_KEY": true, "SERVER_KEY": false} {
+		write(t, project, "servers:\n  x:\n    command: [srv]\n    env: [LANG, "+name+"]\ntools: {}\n")
+		_, err := Load(project, Options{UserDir: dir})
+		if refused != (err != nil) || refused && !strings.Contains(err.Error(), ":4:17: servers.x.env.1: "+name+" holds the key of a model, which is not passed on to a server: remove it") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -364,7 +364,7 @@ func (f *File) place(problems []tools.Problem) []Diagnostic {
 	for _, p := range problems {
 		d := f.Problem("", p.Message, p.Path...)
 		if secret(p) {
-			d.Excerpt = "(not shown: it may hold a secret)"
+			d.Excerpt = hidden
 		}
 		all = append(all, d)
 	}
@@ -373,5 +373,5 @@ func (f *File) place(problems []tools.Problem) []Diagnostic {
 
 // secret reports whether what is wrong may be a secret in the wrong place.
 func secret(p tools.Problem) bool {
-	return p.Message == urlWithUser || p.Message == urlWithMore || p.Message == keyForName
+	return p.Message == urlWithUser || p.Message == urlWithMore || p.Message == keyForName || p.Message == keyOfProject
 }

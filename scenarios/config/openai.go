@@ -135,6 +135,9 @@ func (o *OpenAI) problems(own bool) []tools.Problem {
 // keyForName is said of a key_env that is no name.
 const keyForName = "write the name of an environment variable, not the key itself"
 
+// keyOfProject is said of a key that a project names.
+const keyOfProject = "a project cannot say which secret goes to an endpoint: remove the key, and write it under `endpoints` in your own configuration"
+
 // keyProblems lists what is wrong with where a key is said to be.
 func keyProblems(env, file string, own bool, path ...string) []tools.Problem {
 	var found []tools.Problem
@@ -143,8 +146,7 @@ func keyProblems(env, file string, own bool, path ...string) []tools.Problem {
 	}
 	for key, value := range map[string]string{"key_env": env, "key_file": file} {
 		if value != "" && !own {
-			wrong(key, "a project cannot say which secret goes to an endpoint: remove the key, and write it under "+
-				"`endpoints` in your own configuration")
+			wrong(key, keyOfProject)
 		}
 	}
 	switch {
