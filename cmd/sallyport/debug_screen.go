@@ -51,6 +51,10 @@ func (sh *shell) attend(ctx context.Context, f debugFlags) error {
 // commands behind its colon.
 func (sh *shell) fullScreen(ctx context.Context, acting bool) error {
 	sh.readOnly = !acting
+	typed, err := sh.remembered()
+	if err != nil {
+		return err
+	}
 	d := &desk{app: sh.app, host: &scenarios.Host{Engine: sh.engine}, run: sh.session.ID()}
 	return screen.Run(ctx, screen.Config{
 		Session:   func() *debug.Session { return sh.session },
@@ -62,6 +66,8 @@ func (sh *shell) fullScreen(ctx context.Context, acting bool) error {
 		Do:        sh.doOnScreen,
 		Acts:      actsOn,
 		Complete:  sh.completions,
+		Recalled:  typed.lines,
+		Remember:  typed.Add,
 		Acting:    acting,
 		Allow:     func(acting bool) { sh.readOnly = !acting },
 	}, sh.app.in, sh.app.errs)
@@ -159,4 +165,17 @@ func (sh *shell) completions(line string) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// remembered is what was typed before, here or on a line.
+func (sh *shell) remembered() (*history, error) {
+	path, err := sh.historyPath()
+	if err != nil {
+		return nil, err
+	}
+	h, err := readHistory(path)
+	if err != nil {
+		sh.app.warn("debug", err.Error())
+	}
+	return h, nil
 }

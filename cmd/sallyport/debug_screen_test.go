@@ -105,7 +105,9 @@ func TestDebugScreen_ActsAsTheCommandsDo(t *testing.T) {
 	if u.puts() != 1 {
 		t.Errorf("%d writes", u.puts())
 	}
-	s.enter("q")
+	s.enter(":\x1b[A") // up: what was typed last
+	s.looks(u, ":approve")
+	s.enter("\x03q")
 	if code, written := s.end(); code != int(exitOK) {
 		t.Errorf("exit code %d\n%q", code, written)
 	}

@@ -78,6 +78,7 @@ type model struct {
 
 func newModel(ctx context.Context, c Config) *model {
 	m := &model{ctx: ctx, config: c, width: 80, height: 24, tab: callPane, acting: c.Acting}
+	m.prompt.recalled = slices.Clone(c.Recalled[max(0, len(c.Recalled)-maxRecalled):])
 	s := c.Session()
 	m.following = s.Last().State.Open() && s.Position().Step == s.Steps()
 	m.journal = &journal{ctx: ctx, detail: c.Detail}
@@ -296,7 +297,9 @@ func (m *model) tell(text string, show bool) {
 
 // run performs a command of the line mode.
 func (m *model) run(line string) {
-	m.prompt.remember(line)
+	if m.prompt.remember(line) && m.config.Remember != nil {
+		m.config.Remember(line)
+	}
 	switch line {
 	case "":
 		return

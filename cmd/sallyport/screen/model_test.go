@@ -169,6 +169,8 @@ func TestPrompt_TakesOnlyWhatIsVisible(t *testing.T) {
 
 func TestPrompt_RecallsAndCompletes(t *testing.T) {
 	m := onRun(t, played(t), "r")
+	var kept []string
+	m.config.Remember = func(line string) { kept = append(kept, line) }
 	m.hitKeys(":", "o", "tab")
 	if m.prompt.text != "one" {
 		t.Errorf("completed to %q", m.prompt.text)
@@ -181,6 +183,9 @@ func TestPrompt_RecallsAndCompletes(t *testing.T) {
 	m.prompt.recall(-1)
 	if m.prompt.text != "other" {
 		t.Errorf("recalled %q", m.prompt.text)
+	}
+	if !slices.Equal(kept, []string{"other"}) {
+		t.Errorf("kept %q", kept)
 	}
 }
 

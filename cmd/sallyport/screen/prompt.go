@@ -68,15 +68,16 @@ func (p *prompt) recall(by int) {
 	}
 }
 
-// remember keeps a command to recall.
-func (p *prompt) remember(line string) {
+// remember keeps a command to recall, if it is not the one before.
+func (p *prompt) remember(line string) bool {
 	if n := len(p.recalled); line == "" || n > 0 && p.recalled[n-1] == line {
-		return
+		return false
 	}
 	p.recalled = append(p.recalled, line)
 	if len(p.recalled) > maxRecalled {
 		p.recalled = p.recalled[1:]
 	}
+	return true
 }
 
 // complete goes through what the line can become.

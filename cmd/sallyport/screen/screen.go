@@ -42,6 +42,11 @@ type Config struct {
 	// Complete gives what a line that is being typed can become.
 	Complete func(line string) []string
 
+	// Recalled are commands that were typed before, oldest first; Remember keeps one more.
+	// Neither need be given.
+	Recalled []string
+	Remember func(line string)
+
 	// Acting lets commands act on the run, from the beginning.
 	Acting bool
 	// Allow is called when the person allows that, or ends it.
