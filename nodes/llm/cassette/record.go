@@ -122,6 +122,19 @@ type recorded struct {
 	model    nodes.Model
 }
 
+// unrecorded is a turn that cannot be recorded: the fault is not the model's, and the
+// run stays as it is for all that.
+type unrecorded struct {
+	path string
+	err  error
+}
+
+func (u *unrecorded) Error() string {
+	return fmt.Sprintf("record the model's turn in %q: %v; the turn is not kept", u.path, u.err)
+}
+
+func (u *unrecorded) Unwrap() []error { return []error{u.err, nodes.ErrModelFault} }
+
 // Turn implements [nodes.Model]. An attempt that cannot be recorded is a fault of the
 // model: the run stays as it is. So is nothing recorded of a model that is at fault
 // itself, or of one that was not waited for.
@@ -142,9 +155,28 @@ func (m recorded) Turn(ctx context.Context, q nodes.Request) (nodes.Reply, error
 		line.Unavailable = &unavailable{}
 	}
 	if err := m.recorder.write(m.label, q, line); err != nil {
-		return nodes.Reply{}, fmt.Errorf("record the model's turn in %q: %w: %w", m.recorder.path, err, nodes.ErrModelFault)
+		return nodes.Reply{}, &unrecorded{m.recorder.path, err}
 	}
 	return answer, err
+}
+
+// Fits reports why the cassette cannot go on with a run of that model: it records
+// another. One that is empty fits all.
+func (r *Recorder) Fits(run, label string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fits(run, label)
+}
+
+func (r *Recorder) fits(run, label string) error {
+	switch {
+	case r.header == nil:
+	case r.header.Run != run:
+		return fmt.Errorf("it records run %q, and this is run %q", r.header.Run, run)
+	case r.header.Model != label:
+		return fmt.Errorf("it records the model %q, and this is %q", r.header.Model, label)
+	}
+	return nil
 }
 
 // write adds a line, and the header before the first.
@@ -163,11 +195,8 @@ func (r *Recorder) write(label string, q nodes.Request, line record) error {
 		}
 		r.header, r.sum = h, h.Sum
 	}
-	switch {
-	case r.header.Run != q.Run:
-		return fmt.Errorf("it records run %q, and this is run %q", r.header.Run, q.Run)
-	case r.header.Model != label:
-		return fmt.Errorf("it records the model %q, and this is %q", r.header.Model, label)
+	if err := r.fits(q.Run, label); err != nil {
+		return err
 	}
 	data, err := r.line(q, &line)
 	if err != nil {
@@ -177,7 +206,7 @@ func (r *Recorder) write(label string, q nodes.Request, line record) error {
 		return fmt.Errorf("a cassette has at most %d bytes", MaxBytes)
 	}
 	if _, err := r.file.Write(out); err != nil {
-		return err
+		return errors.Join(err, r.file.Truncate(r.size)) // no part of a line is left
 	}
 	if err := r.file.Sync(); err != nil {
 		return err

@@ -33,6 +33,7 @@ const (
 	ReasonManyChoices  = "many_choices"     // more than the one that was asked for
 	ReasonAfterFinish  = "after_finish"     // content after the finish reason or the end marker
 	ReasonFinishTwice  = "finish_twice"     // a second finish reason
+	ReasonKeyRepeated  = "key_repeated"     // the response holds the key; final
 	maxWord            = 64                 // bytes of a provider's own word
 	maxProviderMessage = 4096               // bytes of a provider's message that are looked at
 )
@@ -43,13 +44,14 @@ func Reasons() []string {
 		ReasonRateLimited, ReasonOverloaded, ReasonServerError, ReasonTimeout, ReasonSilent, ReasonCut, ReasonUnreachable,
 		ReasonAuth, ReasonQuota, ReasonNotFound, ReasonRefused, ReasonTooLong, ReasonFiltered, ReasonRedirected,
 		ReasonProvider, ReasonBadResponse, ReasonNoChoices, ReasonManyChoices, ReasonAfterFinish, ReasonFinishTwice,
+		ReasonKeyRepeated,
 	}
 }
 
 // Final reports whether a reason makes another attempt useless.
 func Final(reason string) bool {
 	switch reason {
-	case ReasonAuth, ReasonQuota, ReasonNotFound, ReasonRefused, ReasonTooLong, ReasonFiltered, ReasonRedirected:
+	case ReasonAuth, ReasonQuota, ReasonNotFound, ReasonRefused, ReasonTooLong, ReasonFiltered, ReasonRedirected, ReasonKeyRepeated:
 		return true
 	}
 	return false

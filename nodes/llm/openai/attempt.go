@@ -21,6 +21,7 @@ type attempt struct {
 	model     *Model
 	request   nodes.Request
 	body      []byte
+	timeout   time.Duration
 	secrets   secrets
 	connected atomic.Bool // there was a connection, TLS and all
 	heard     atomic.Bool // at least one byte of a response's body came
@@ -45,13 +46,15 @@ func (a *attempt) failure(ctx context.Context, err error) error {
 	case errors.Is(err, errTooLarge), errors.Is(err, chat.ErrTooLarge):
 		return a.because(chat.ReasonBadResponse, "the response is too large")
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && !a.connected.Load():
-		return a.because(chat.ReasonUnreachable, fmt.Sprintf("there was no connection in %s", a.model.config.Timeout))
+		return a.because(chat.ReasonUnreachable, fmt.Sprintf("there was no connection in %s", a.timeout))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && a.heard.Load():
-		return a.because(chat.ReasonTimeout, fmt.Sprintf("the response was not complete in %s", a.model.config.Timeout))
+		return a.because(chat.ReasonTimeout, fmt.Sprintf("the response was not complete in %s", a.timeout))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return a.because(chat.ReasonSilent, fmt.Sprintf("nothing came in %s", a.model.config.Timeout))
+		return a.because(chat.ReasonSilent, fmt.Sprintf("nothing came in %s", a.timeout))
 	case !a.connected.Load():
 		return a.because(chat.ReasonUnreachable, fmt.Sprintf("%q", a.secrets.out(err.Error())))
+	case strings.Contains(err.Error(), "headers exceeded"), strings.Contains(err.Error(), "header list larger"):
+		return a.because(chat.ReasonBadResponse, "the response's headers are too large")
 	case strings.Contains(err.Error(), "malformed"):
 		return a.because(chat.ReasonBadResponse, "the response is not HTTP")
 	}

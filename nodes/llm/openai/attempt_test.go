@@ -202,6 +202,19 @@ func TestTurn_TheClientsOwnConnectionsWork(t *testing.T) {
 	}
 }
 
+func TestTurn_TooManyHeadersAreABadResponse(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(status(http.StatusBadRequest, "application/json", `{}`, "X-Long", strings.Repeat("x", 3<<20))))
+	defer s.Close()
+	m, err := openai.New(openai.Config{Model: "m", BaseURL: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if u := failed(t, m); u.Reason != "bad_response" || !strings.Contains(u.Error(), "headers are too large") {
+		t.Error(u)
+	}
+}
+
 func TestTurn_AnInterruptionIsNoFailureOfTheProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := serve(t, silent(""))

@@ -77,9 +77,12 @@ func (m *Model) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, error) 
 	}
 	limited, cancel := context.WithTimeout(ctx, m.config.Timeout)
 	defer cancel()
-	a := &attempt{model: m, request: r, body: body, secrets: secrets{key: key, request: body}}
+	a := &attempt{model: m, request: r, body: body, timeout: m.config.Timeout, secrets: secrets{key: key, request: body}}
 	reply, err := a.do(a.traced(limited), key)
-	if err == nil {
+	switch {
+	case err == nil && a.secrets.in(reply):
+		return nodes.Reply{}, a.because(chat.ReasonKeyRepeated, "the response holds the key that it was asked with: no turn of this endpoint is kept")
+	case err == nil:
 		return chat.Estimate(reply, body), nil
 	}
 	if ctx.Err() != nil {
@@ -180,6 +183,7 @@ func (a *attempt) read(response *http.Response) (nodes.Reply, error) {
 // stream reads events up to the end marker; what may follow it is not waited for.
 func (a *attempt) stream(body io.Reader) (nodes.Reply, error) {
 	assembler := a.model.profile.Assemble(a.request.Tools)
+	shown := veil{forms: a.secrets.forms()}
 	for data, err := range chat.Events(body) {
 		if err != nil {
 			return nodes.Reply{}, err
@@ -188,7 +192,7 @@ func (a *attempt) stream(body io.Reader) (nodes.Reply, error) {
 		if err != nil {
 			return nodes.Reply{}, err
 		}
-		if text != "" && a.model.config.Text != nil {
+		if text = shown.piece(text); text != "" && a.model.config.Text != nil {
 			a.model.config.Text(a.request.Run, text)
 		}
 		if assembler.Done() {

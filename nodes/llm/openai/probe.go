@@ -15,17 +15,18 @@ import (
 // MaxProbe bounds the time of [Model.Models]; a shorter [Config.Timeout] counts.
 const MaxProbe = 15 * time.Second
 
-// Models asks the endpoint which models it has, with one request that costs nothing. The
-// error is a [*nodes.Unavailable] as a turn's would be, without the key: with
-// [chat.ReasonNotFound] the endpoint is there, and has no such list.
+// Models asks the endpoint which models it has, with one request that costs nothing. What
+// a name repeats of the key is taken out, and a long one is cut. The error is a
+// [*nodes.Unavailable] as a turn's would be, without the key: with [chat.ReasonNotFound]
+// the endpoint is there, and has no such list.
 func (m *Model) Models(ctx context.Context) ([]string, error) {
 	key, err := m.key()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", nodes.ErrModelFault, err)
 	}
-	limited, cancel := context.WithTimeout(ctx, min(m.config.Timeout, MaxProbe))
+	a := &attempt{model: m, timeout: min(m.config.Timeout, MaxProbe), secrets: secrets{key: key}}
+	limited, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	a := &attempt{model: m, secrets: secrets{key: key}}
 	names, err := a.list(a.traced(limited), key)
 	switch {
 	case err == nil:
@@ -53,7 +54,13 @@ func (a *attempt) list(ctx context.Context, key string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return chat.Models(body)
+	names, err := chat.Models(body)
+	for i, name := range names {
+		if name != a.model.config.Model {
+			names[i] = a.secrets.out(name)
+		}
+	}
+	return names, err
 }
 
 // Otherwise is the same model asked with another profile or other options, to see what

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"sallyport/nodes"
 	"sallyport/nodes/llm/chat"
@@ -55,4 +56,20 @@ func TestOtherwise_ChangesACopy(t *testing.T) {
 		!strings.Contains(got[1].body, `"max_completion_tokens":5`) || !strings.Contains(got[1].body, `"stream":false`) {
 		t.Errorf("%+v", got)
 	}
+}
+
+// What the doctor prints of a list holds no key, and no name without an end.
+func TestModels_TakesTheKeyOutOfNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := serve(t, whole(`{"data":[{"id":"m-`+testKey+`"},{"id":"`+strings.Repeat("x", 5000)+`"},{"id":"test-model"}]}`), silent(""))
+		defer p.close()
+		got, err := p.model().Models(t.Context())
+		if err != nil || len(got) != 3 || got[0] != "m-[key]" || len(got[1]) > 510 || got[2] != "test-model" {
+			t.Errorf("%q, %v", got, err)
+		}
+		// Its time is its own.
+		if _, err := p.model().Models(t.Context()); err == nil || !strings.Contains(err.Error(), "nothing came in 15s") {
+			t.Errorf("%v", err)
+		}
+	})
 }
