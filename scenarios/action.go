@@ -3,6 +3,7 @@ package scenarios
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"sallyport/agent"
 	"sallyport/scenarios/config"
@@ -146,6 +147,8 @@ type Fault struct {
 	DiskFull string `yaml:"disk_full"`
 	// At is which time that the point is reached; 0 is the first.
 	At int `yaml:"at" check:"positive"`
+	// Removes is a file of the stage that is gone when another process goes on.
+	Removes string `yaml:"removes"`
 }
 
 // point is where the fault happens.
@@ -173,6 +176,8 @@ func (f Fault) mistake() (message, remedy, key string) {
 			remedy = fmt.Sprintf("did you mean %q?", near)
 		}
 		return fmt.Sprintf("there is no point %q", f.point()), remedy, key
+	case f.Removes != "" && (checkStaged(f.Removes) != nil || !strings.Contains(f.Removes, "/")):
+		return fmt.Sprintf("%q is no file of the stage", f.Removes), "write sources/NAME, reports/NAME or outside/NAME", "removes"
 	}
 	return "", "", ""
 }

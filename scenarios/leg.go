@@ -65,6 +65,9 @@ func (p *play) elsewhere(ctx context.Context) (*facts, error) {
 		if !befallen {
 			break
 		}
+		if err := p.remove(fault.Removes); err != nil {
+			return nil, err
+		}
 	}
 	p.took.Serve = time.Since(began)
 	run, entries, err := Load(ctx, p.stage.Host.Engine, p.stage.Run)
@@ -72,6 +75,17 @@ func (p *play) elsewhere(ctx context.Context) (*facts, error) {
 		return nil, err
 	}
 	return p.facts(run, entries, nil)
+}
+
+// remove takes a file off the stage, between two processes.
+func (p *play) remove(name string) error {
+	if name == "" {
+		return nil
+	}
+	if err := os.Remove(p.stage.path(name)); err != nil {
+		return fmt.Errorf("play %q: take %q off the stage: %w", p.stage.Scenario.File, name, err)
+	}
+	return nil
 }
 
 // leg runs one process and takes its tape in. It reports whether the fault befell it.
