@@ -29,8 +29,15 @@ func (f *screenFlags) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&f.tui, "tui", false, "use the whole screen (the default on a terminal)")
 	c.Flags().BoolVar(&f.line, "line", false, "type commands on a line instead")
 	c.Flags().BoolVar(&f.act, "act", false, "on the screen: let it act on the run from the beginning, as with a FILE")
-	c.MarkFlagsMutuallyExclusive("tui", "line")
-	c.MarkFlagsMutuallyExclusive("act", "read-only")
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		switch {
+		case f.tui && f.line:
+			return usage("give one of them", "debug: --tui and --line are two ways to debug")
+		case f.act && c.Flags().Changed("read-only"):
+			return usage("give one of them", "debug: --act and --read-only do not fit")
+		}
+		return nil
+	}
 }
 
 // attend has the person look at the run: on the whole screen, on a line, or in a script.

@@ -136,3 +136,15 @@ func TestDebugScreen_KilledLeavesTheRun(t *testing.T) {
 		t.Errorf("called: %q", u.read("stub/calls"))
 	}
 }
+
+// Without a terminal there is no screen, and the flags that do not fit are refused.
+func TestDebugScreen_NeedsATerminal(t *testing.T) {
+	u := newUser(t)
+	savingDesk(u)
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	if got := u.must(exitUsage, "debug", "r", "--tui"); !strings.Contains(got.messages, "next: leave --tui away") {
+		t.Error(got.messages)
+	}
+	u.must(exitUsage, "debug", "r", "--tui", "--line")
+	u.must(exitUsage, "debug", "r", "--act", "--read-only")
+}
