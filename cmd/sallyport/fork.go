@@ -76,11 +76,15 @@ func (a *app) resumeFork(ctx context.Context, d *desk, f resumeFlags) error {
 	if err != nil {
 		return err
 	}
-	return d.beginFork(ctx, c, func(forked *desk) error {
-		if f.noServe {
-			return a.begunFork(ctx, forked)
-		}
-		return recording(forked.host, f.record, true, func() error { return a.servedFork(ctx, forked) })
+	if f.noServe {
+		return d.beginFork(ctx, c, func(forked *desk) error { return a.begunFork(ctx, forked) })
+	}
+	// A fork is another run: it does not go on in the cassette of its parent.
+	return recording(d.host, f.record, nil, func() error {
+		return d.beginFork(ctx, c, func(forked *desk) error {
+			forked.host.Record = d.host.Record
+			return a.servedFork(ctx, forked)
+		})
 	})
 }
 

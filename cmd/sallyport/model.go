@@ -74,17 +74,25 @@ func admitted(e config.Endpoint) (config.Key, error) {
 // recorder records the model of one run in a file: a new one, or, for a run that goes
 // on, also the one that was begun with it. The caller calls done. Without a path nothing
 // is recorded.
-func recorder(path string, goesOn bool) (record func(agent.Run, nodes.Model) nodes.Model, done func() error, err error) {
+func recorder(path string, goesOn *agent.Run) (record func(agent.Run, nodes.Model) nodes.Model, done func() error, err error) {
 	if path == "" {
 		return nil, func() error { return nil }, nil
 	}
 	r, err := cassette.Create(path)
 	switch {
-	case errors.Is(err, fs.ErrExist) && goesOn:
-		r, err = cassette.Append(path)
+	case errors.Is(err, fs.ErrExist) && goesOn != nil:
+		if r, err = cassette.Append(path); err != nil {
+			break
+		}
+		if wrong := r.Fits(goesOn.ID, goesOn.Spec.Model); wrong != nil {
+			return nil, nil, errors.Join(usage("give a new file: what this one records is another run's", "record in %q: %w", path, wrong), r.Close())
+		}
 	case errors.Is(err, fs.ErrExist):
 		return nil, nil, usage("choose another file; a run that goes on goes on in its cassette with: sallyport resume RUN --record FILE",
 			"record in %q: the file is there already", path)
+	}
+	if fault := new(cassette.Error); errors.As(err, &fault) {
+		return nil, nil, usage("give a new file: this one is damaged, or no cassette", "record: %w", err)
 	}
 	if err != nil {
 		return nil, nil, usage("give a file that can be written, in a folder that is there", "record: %w", err)
@@ -93,7 +101,7 @@ func recorder(path string, goesOn bool) (record func(agent.Run, nodes.Model) nod
 }
 
 // recording lets a host record while it is used.
-func recording(host *scenarios.Host, path string, goesOn bool, use func() error) (err error) {
+func recording(host *scenarios.Host, path string, goesOn *agent.Run, use func() error) (err error) {
 	var done func() error
 	if host.Record, done, err = recorder(path, goesOn); err != nil {
 		return err

@@ -378,6 +378,33 @@ func TestRecord_OverAPauseAndReplay(t *testing.T) {
 	}
 }
 
+// The cassette of another run, or of a fork's parent, is refused before anything begins.
+func TestRecord_NotInTheCassetteOfAnother(t *testing.T) {
+	u, p := askingUser(t, "x\n")
+	u.env = []string{config.EnvModel + "=m", config.EnvBaseURL + "=" + p.base()}
+	u.must(exitParked, "run", "task.yaml", "--id", "other", "--record", "other.jsonl")
+	u.must(exitParked, "run", "task.yaml", "--id", "r", "--record", "r.jsonl")
+	other, asked := u.read("other.jsonl"), len(p.requests())
+	journal := u.must(exitOK, "journal", "r", "-o", "jsonl").stdout
+	refused := func(want string, args ...string) {
+		t.Helper()
+		got := u.must(exitUsage, args...)
+		if !strings.Contains(got.messages, want) || len(p.requests()) != asked || u.read("other.jsonl") != other {
+			t.Errorf("%d requests\n%s", len(p.requests())-asked, got.messages)
+		}
+	}
+	refused(`it records run "other", and this is run "r"`, "resume", "r", "--record", "other.jsonl", "--calls", "+1")
+	refused("give a new file", "resume", "r", "--record", "task.yaml")
+	if after := u.must(exitOK, "journal", "r", "-o", "jsonl").stdout; after != journal {
+		t.Errorf("it went on: %s", after)
+	}
+	u.must(exitOK, "cancel", "other")
+	refused("the file is there already", "resume", "other", "--record", "other.jsonl", "--calls", "+1", "--id", "f")
+	if got := u.run("show", "f"); got.code != int(exitUsage) {
+		t.Errorf("a fork began: %+v", got)
+	}
+}
+
 // What cannot be recorded does not go on.
 func TestRecord_NeedsAFile(t *testing.T) {
 	u, _ := askingUser(t, "x\n")

@@ -183,7 +183,7 @@ func TestParity_OneScenarioByEveryKindOfModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlaying(t, name)
 			tape := filepath.Join(t.TempDir(), "script.jsonl")
-			record, done, err := recorder(tape, false)
+			record, done, err := recorder(tape, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestParity_OneScenarioByEveryKindOfModel(t *testing.T) {
 			endpoint.admit("sk-parity")
 			const model = "{openai: gpt-x, open_body: false}"
 			second := filepath.Join(t.TempDir(), "endpoint.jsonl")
-			if record, done, err = recorder(second, false); err != nil {
+			if record, done, err = recorder(second, nil); err != nil {
 				t.Fatal(err)
 			}
 			asked := p.play(p.with(model), false, record)

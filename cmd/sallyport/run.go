@@ -118,7 +118,7 @@ func (a *app) runTask(ctx context.Context, s *scenarios.Scenario, f runFlags) er
 			return err
 		}
 		defer done()
-		return recording(host, f.record, false, func() error { return a.begin(ctx, host, plan, f, dir) })
+		return recording(host, f.record, nil, func() error { return a.begin(ctx, host, plan, f, dir) })
 	})
 }
 
@@ -215,7 +215,7 @@ func (a *app) play(ctx context.Context, s *scenarios.Scenario, f runFlags) (err 
 	}
 	defer done()
 	var end func() error
-	if o.Record, end, err = recorder(f.record, false); err != nil {
+	if o.Record, end, err = recorder(f.record, nil); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()

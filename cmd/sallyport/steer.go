@@ -62,23 +62,28 @@ func (a *app) resume(ctx context.Context, id string, f resumeFlags) error {
 		case f.id != "":
 			return usage("leave --id away: an open run is extended, not forked", "resume run %s: --id %s: it has not ended", id, f.id)
 		}
-		if adds {
-			if f.noServe {
-				return a.extend(ctx, d, f.more, "")
-			}
-			if run, _, err = d.extend(ctx, f.more, ""); err != nil {
-				return err
-			}
-			a.say("Run %s is extended; it has used %s.", id, budgetTexts(budgetRows(spentBudget(run.Used), run.Budget, run.Spec.Prices)))
+		if f.noServe {
+			return a.extend(ctx, d, f.more, "")
 		}
-		if run.Held {
-			if _, err := a.steer(ctx, d, agent.Resume{}); err != nil {
-				return err
-			}
-		}
-		d.alone = true
-		return recording(d.host, f.record, true, func() error { return d.goOn(ctx) })
+		return recording(d.host, f.record, &run, func() error { return a.goOnWith(ctx, d, run, f.more) })
 	})
+}
+
+// goOnWith goes on with an open run, which is extended first if there is something to add.
+func (a *app) goOnWith(ctx context.Context, d *desk, run agent.Run, more agent.Budget) (err error) {
+	if more != (agent.Budget{}) {
+		if run, _, err = d.extend(ctx, more, ""); err != nil {
+			return err
+		}
+		a.say("Run %s is extended; it has used %s.", run.ID, budgetTexts(budgetRows(spentBudget(run.Used), run.Budget, run.Spec.Prices)))
+	}
+	if run.Held {
+		if _, err := a.steer(ctx, d, agent.Resume{}); err != nil {
+			return err
+		}
+	}
+	d.alone = true
+	return d.goOn(ctx)
 }
 
 func (a *app) pauseCommand() *cobra.Command {
