@@ -100,7 +100,7 @@ func (d *doctor) streams(ctx context.Context, m *openai.Model) {
 	case err != nil:
 		d.warn("streaming", "leave --stream away with this endpoint", "a streamed turn did not come: %s", unavailableText(err))
 	case reply.Finish == "":
-		d.warn("streaming", "leave --stream away with this endpoint", "a streamed turn ended without its finish reason, so that it would be refused")
+		d.warn("streaming", "leave --stream away with this endpoint", "a streamed turn ended without its finish reason, or without the end marker [DONE], so that it would be refused")
 	case slices.Contains(reply.Adjusted, chat.AdjustedUsage):
 		d.warn("streaming", "budgets of tokens and cost go by an estimate with --stream", "it works, and a streamed turn does not say what it cost")
 	default:

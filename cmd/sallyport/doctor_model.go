@@ -120,8 +120,27 @@ func (d *doctor) reached(ctx context.Context, m *openai.Model, e config.Endpoint
 	return false
 }
 
-// shownModels is how many names of models are shown.
-const shownModels = 8
+// What is shown of a list of models.
+const (
+	shownModels = 10 // names
+	shownName   = 64 // characters of each
+)
+
+// some are the first names of a list, cut, and how many there are if that is not all.
+func some(names []string) string {
+	shown := make([]string, min(len(names), shownModels))
+	for i := range shown {
+		shown[i] = names[i]
+		if text := []rune(names[i]); len(text) > shownName {
+			shown[i] = string(text[:shownName]) + "…"
+		}
+	}
+	text := strings.Join(shown, ", ")
+	if len(names) > shownModels {
+		text += fmt.Sprintf(", … (%d in all)", len(names))
+	}
+	return text
+}
 
 func (d *doctor) named(names []string, model string) {
 	switch {
@@ -130,11 +149,7 @@ func (d *doctor) named(names []string, model string) {
 	case len(names) == 0:
 		d.skip("model's name", "the endpoint lists no models")
 	default:
-		some := strings.Join(names[:min(len(names), shownModels)], ", ")
-		if len(names) > shownModels {
-			some += ", …"
-		}
-		d.warn("model's name", "name one that it lists, or have it loaded", "the endpoint does not list %s; it lists %s", model, some)
+		d.warn("model's name", "name one that it lists, or have it loaded", "the endpoint does not list %s; it lists %s", model, some(names))
 	}
 }
 
@@ -207,6 +222,22 @@ func (d *doctor) adds(ctx context.Context, e config.Endpoint) *nodes.Reply {
 
 const toolAdvice = "choose a model that calls tools, and have its engine read the calls: vllm with --enable-auto-tool-choice and --tool-call-parser, llama.cpp with --jinja"
 
+// turnAdvice is what to do about turns that were refused for these reasons.
+func turnAdvice(reasons []string) string {
+	for _, row := range []struct{ reason, do string }{
+		{"cut_off", "raise max_tokens under model.openai, or leave it out, and see how much the engine itself lets a turn write"},
+		{"duplicate_id", "update the engine, or the proxy before it: it gives two calls of a turn one id"},
+		{"unfinished", "update the engine, or the proxy before it: its turns come without a finish reason, or its streams without their end marker [DONE]"},
+		{"unknown_finish", "see which profile knows the engine's words for the end of a turn: docs/providers.md"},
+		{"filtered", "see what the provider's content filter withholds"},
+	} {
+		if slices.Contains(reasons, row.reason) {
+			return row.do
+		}
+	}
+	return toolAdvice
+}
+
 // notCalled says why the sum did not come about.
 func (d *doctor) notCalled(s summed, used string) {
 	why, final := strings.CutPrefix(s.run.Reason, "model:")
@@ -214,16 +245,20 @@ func (d *doctor) notCalled(s summed, used string) {
 	case final && why == chat.ReasonAuth:
 		d.fail("key", exitNoKey, "see which key is meant for it, and whether it may use the model: docs/models.md", "it is not taken: %s", s.said())
 	case final && why == chat.ReasonNotFound:
-		d.fail("model's name", exitUnreachable, "name a model that the endpoint has, and see whether base_url ends as it should, usually in /v1", "%s", s.said())
+		d.fail("tool calling", exitUnreachable, "name a model that the endpoint has, and see whether base_url ends as it should, usually in /v1", "%s", s.said())
 	case final && why == chat.ReasonRefused:
-		d.fail("tool calling", exitUnreachable, toolAdvice+"; or another profile: docs/providers.md", "the request is refused: %s", s.said())
+		do := "see what it does not take: sallyport doctor --live tries which profile fits, docs/providers.md has what they send"
+		if strings.Contains(strings.ToLower(s.said()), "tool") {
+			do = toolAdvice + "; or another profile: docs/providers.md"
+		}
+		d.fail("tool calling", exitUnreachable, do, "the request is refused: %s", s.said())
 	case final:
 		d.fail("tool calling", exitUnreachable, "docs/providers.md says what "+why+" means", "%s: %s", why, s.said())
 	case len(s.calls) > 0:
 		c := s.calls[len(s.calls)-1]
 		d.fail("tool calling", exitFailed, toolAdvice, "it called %q, which came to %s (%s); %s", c.Tool, c.Status, c.Reason, used)
 	case len(s.refused) > 0:
-		d.fail("tool calling", exitFailed, toolAdvice, "its turns were refused (%s); %s", strings.Join(s.refused, ", "), used)
+		d.fail("tool calling", exitFailed, turnAdvice(s.refused), "its turns were refused (%s); %s", strings.Join(s.refused, ", "), used)
 	default:
 		d.fail("tool calling", exitFailed, toolAdvice, "it answered without calling the tool: %q; %s", clipped(s.answer), used)
 	}

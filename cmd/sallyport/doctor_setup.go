@@ -79,8 +79,12 @@ func (d *doctor) project() {
 	d.pass("project", "%s loads, with %d servers and %d tools", c.File, len(c.Servers), len(c.Tools))
 }
 
-// leastRoom is how much of the disk should be free, in bytes.
-const leastRoom = 200 << 20
+// How much of the disk should be free, and with how little a run cannot even begin, in
+// bytes.
+const (
+	leastRoom = 200 << 20
+	noRoom    = 1 << 20
+)
 
 // state looks at the state directory, and opens the state in it if there is one.
 func (d *doctor) state(ctx context.Context) {
@@ -103,16 +107,22 @@ func (d *doctor) state(ctx context.Context) {
 	default:
 		d.pass("state", "%s is yours, nobody else can write to it, and it is on a local disk", dir)
 	}
-	switch {
-	case f.Room < 0:
-		d.skip("disk", "how much of it is free is not known on this system")
-	case f.Room < leastRoom:
-		d.warn("disk", "free some of it: a run stops when its journal cannot be written", "%d MiB are free", f.Room>>20)
-	default:
-		d.pass("disk", "%d MiB are free", f.Room>>20)
-	}
+	d.disk(f.Room)
 	if f.Begun {
 		d.journals(ctx, dir)
+	}
+}
+
+func (d *doctor) disk(room int64) {
+	switch {
+	case room < 0:
+		d.skip("disk", "how much of it is free is not known on this system")
+	case room < noRoom:
+		d.fail("disk", exitFailed, "free some of it: a run stops when its journal cannot be written", "it is full: %d KiB are free", room>>10)
+	case room < leastRoom:
+		d.warn("disk", "free some of it: a run stops when its journal cannot be written", "%d MiB are free", room>>20)
+	default:
+		d.pass("disk", "%d MiB are free", room>>20)
 	}
 }
 

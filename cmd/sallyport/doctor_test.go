@@ -26,8 +26,13 @@ type patient struct {
 	wrongSum bool
 	refuses  []string // requests that hold one of these are refused, with a 400 that names it
 	noUsage  bool
-	noStream bool // streams end without their finish reason
-	objects  bool // arguments come as an object, and calls without ids
+	noStream bool   // streams end without their finish reason
+	finish   string // of turns; empty: as it should be
+	echoes   bool   // it repeats the key in the list of models and in its turns
+	twice    bool   // it gives two calls one id
+	gone     bool   // it lists models, and has none of them
+	unmarked bool   // streams end without their end marker
+	objects  bool   // arguments come as an object, and calls without ids
 
 	mu    sync.Mutex // guards all of it but the server
 	asked int        // questions to the model
@@ -68,12 +73,15 @@ func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/models" && p.models != nil:
 		var data []map[string]string
 		for _, name := range p.models {
+			if p.echoes {
+				name += " " + r.Header.Get("Authorization")
+			}
 			data = append(data, map[string]string{"id": name})
 		}
 		text, _ := json.Marshal(map[string]any{"object": "list", "data": data})
 		say(http.StatusOK, string(text))
 		return
-	case r.URL.Path != "/v1/chat/completions":
+	case r.URL.Path != "/v1/chat/completions", p.gone:
 		say(http.StatusNotFound, `{}`)
 		return
 	}
@@ -89,7 +97,11 @@ func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.stream(w)
 		return
 	}
-	say(http.StatusOK, p.turn(string(body)))
+	text := p.turn(string(body))
+	if p.echoes {
+		text = strings.Replace(text, `"content":`, `"reasoning":"`+r.Header.Get("Authorization")+`","content":`, 1)
+	}
+	say(http.StatusOK, text)
 }
 
 func (p *patient) turn(body string) string {
@@ -110,7 +122,14 @@ func (p *patient) turn(body string) string {
 	default:
 		finish = "tool_calls"
 		message["content"] = nil
-		message["tool_calls"] = []any{map[string]any{"id": id, "type": "function", "function": map[string]any{"name": "calc__add", "arguments": args}}}
+		made := []any{map[string]any{"id": id, "type": "function", "function": map[string]any{"name": "calc__add", "arguments": args}}}
+		if p.twice {
+			made = append(made, made...)
+		}
+		message["tool_calls"] = made
+	}
+	if p.finish != "" {
+		finish = p.finish
 	}
 	answer := map[string]any{"object": "chat.completion", "choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": finish}}}
 	if !p.noUsage {
@@ -130,7 +149,10 @@ func (p *patient) stream(w http.ResponseWriter) {
 	if p.noUsage {
 		usage = ""
 	}
-	_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":%s}]%s}\n\ndata: [DONE]\n\n", finish, usage)
+	_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":%s}]%s}\n\n", finish, usage)
+	if !p.unmarked {
+		_, _ = io.WriteString(w, "data: [DONE]\n\n")
+	}
 }
 
 // examined runs the doctor, and gives the findings by check, with all that was said.
@@ -252,6 +274,22 @@ func TestDoctor_OfBrokenSetUps(t *testing.T) {
 			exitOK, "usage", healthWarn, "turns do not say what they cost", "bound the turns as well"},
 		"streams do not end": {func(_ *user, p *patient) { p.noStream = true }, []string{"--live"},
 			exitOK, "streaming", healthWarn, "without its finish reason", "leave --stream away"},
+		"streams have no end marker": {func(_ *user, p *patient) { p.unmarked = true }, []string{"--live"},
+			exitOK, "streaming", healthWarn, "or without the end marker [DONE]", "leave --stream away"},
+		"turns are cut": {func(_ *user, p *patient) { p.finish = "length" }, nil,
+			exitFailed, "tool calling", healthFail, "cut_off", "raise max_tokens under model.openai"},
+		"calls share an id": {func(_ *user, p *patient) { p.twice = true }, nil,
+			exitFailed, "tool calling", healthFail, "duplicate_id", "it gives two calls of a turn one id"},
+		"the request is refused": {func(_ *user, p *patient) { p.refuses = []string{"messages"} }, nil,
+			exitUnreachable, "tool calling", healthFail, "the request is refused: ", "see what it does not take"},
+		"tools are refused": {func(_ *user, p *patient) { p.refuses = []string{"tools"} }, nil,
+			exitUnreachable, "tool calling", healthFail, "the request is refused: ", "choose a model that calls tools"},
+		"the model is neither listed nor there": {func(_ *user, p *patient) { p.models, p.gone = []string{"a"}, true }, nil,
+			exitUnreachable, "tool calling", healthFail, "404", "name a model that the endpoint has"},
+		"the endpoint repeats the key": {func(u *user, p *patient) { p.echoes = true; u.env = append(u.env, config.EnvKey+"="+testKey) }, nil,
+			exitUnreachable, "tool calling", healthFail, "key_repeated", "docs/providers.md says what key_repeated means"},
+		"the endpoint lists the key": {func(u *user, p *patient) { p.echoes = true; u.env = append(u.env, config.EnvKey+"="+testKey) }, nil,
+			exitUnreachable, "model's name", healthWarn, "it lists other Bearer [key]", ""},
 		"arguments are objects": {func(_ *user, p *patient) { p.objects = true }, []string{"--live"},
 			exitOK, "oddities", healthPass, "arguments come as an object, calls have no ids: all of it is understood", ""},
 		"another profile fits": {func(_ *user, p *patient) { p.refuses = []string{"max_completion_tokens"} }, []string{"--live"},
@@ -306,6 +344,33 @@ func TestDoctor_OfBrokenSetUps(t *testing.T) {
 				t.Errorf("the key is shown:\n%s", said)
 			}
 		})
+	}
+}
+
+// A list without an end is shown up to one.
+func TestDoctor_BoundsTheListOfModels(t *testing.T) {
+	long := strings.Repeat("é", shownName)
+	for name, row := range map[string]struct {
+		names []string
+		want  string
+	}{
+		"10 names":             {slices.Repeat([]string{"a"}, shownModels), strings.Repeat("a, ", shownModels-1) + "a"},
+		"11 names":             {slices.Repeat([]string{"a"}, shownModels+1), strings.Repeat("a, ", shownModels-1) + "a, … (11 in all)"},
+		"a name of 64 letters": {[]string{long}, long},
+		"and of 65":            {[]string{long + "é"}, long + "…"},
+	} {
+		if got := some(row.names); got != row.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestDoctor_OfDisks(t *testing.T) {
+	for room, want := range map[int64]health{-1: healthSkip, 0: healthFail, noRoom - 1: healthFail, noRoom: healthWarn, leastRoom - 1: healthWarn, leastRoom: healthPass} {
+		d := &doctor{app: &app{output: formatJSON}}
+		if d.disk(room); len(d.found) != 1 || d.found[0].Health != want {
+			t.Errorf("%d bytes: %+v", room, d.found)
+		}
 	}
 }
 
