@@ -98,6 +98,32 @@ func TestModel_FromTheEnvironmentThroughAnApproval(t *testing.T) {
 	}
 }
 
+// An endpoint that repeats the key in its turns, which come in pieces of three letters or
+// whole, leaves it nowhere.
+func TestModel_AKeyThatIsRepeatedIsNowhere(t *testing.T) {
+	arguments := `{"filename":"` + testKey + `"}`
+	for name, turn := range map[string]llm.Turn{
+		"text":  {Say: "The key is " + testKey + ", and that is all."},
+		"calls": {Calls: []llm.Call{{Tool: "docs__read_document", Arguments: &arguments}}},
+	} {
+		for _, args := range [][]string{nil, {"--stream"}} {
+			u, _ := askingUser(t, "x\n")
+			p := newProvider(t, llm.Script{Turns: []llm.Turn{turn}})
+			u.env = []string{config.EnvModel + "=m", config.EnvBaseURL + "=" + p.base(), config.EnvKey + "=" + testKey}
+			got := u.must(exitUnreachable, append([]string{"run", "task.yaml", "--id", "r", "--log-file", u.path("log.jsonl"), "--record", "tape.jsonl"}, args...)...)
+			journal := u.must(exitOK, "journal", "r", "-o", "jsonl").stdout
+			if !strings.Contains(journal, "key_repeated") || len(p.requests()) != 1 {
+				t.Errorf("%s %v: asked %d times\n%s", name, args, len(p.requests()), journal)
+			}
+			for where, text := range map[string]string{"files": u.everything(), "output": got.stdout + got.messages, "journal": journal} {
+				if strings.Contains(text, testKey) || strings.Contains(text, testKey[:8]) {
+					t.Errorf("%s %v: the key is in the %s\n%s", name, args, where, got.messages)
+				}
+			}
+		}
+	}
+}
+
 // A flag is before a file, and a file before the environment.
 func TestModel_FlagThenFileThenEnvironment(t *testing.T) {
 	for _, row := range []struct {
