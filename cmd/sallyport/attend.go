@@ -319,9 +319,8 @@ func (d *desk) report(run agent.Run) exit {
 		}
 	case run.State.Final():
 		say("Run %s is %s: %s.", run.ID, run.State, terminal.Line(run.Reason))
-		if strings.HasPrefix(run.Reason, "model:") && !d.passing {
-			say("Once the model gives turns again, go on with a fork of it, in which nothing is sent again; see also: sallyport doctor\n  %s",
-				d.command("fork", run.ID, "--serve"))
+		if strings.HasPrefix(run.Reason, modelReason) && !d.passing {
+			d.reportUnreached(run)
 		}
 	case run.Held && run.Reason != "":
 		say("Run %s is held: %s. Go on with one of:\n  %s\n  %s", run.ID, terminal.Line(run.Reason), d.command("resume", run.ID), d.command("cancel", run.ID))
@@ -384,7 +383,7 @@ func codeOfRun(run agent.Run) exit {
 		return exitOK
 	case run.State == agent.StateNeedsVerification || run.Reason == agent.ReasonAbandoned:
 		return exitUnknown
-	case strings.HasPrefix(run.Reason, "model:"):
+	case strings.HasPrefix(run.Reason, modelReason):
 		return exitUnreachable
 	case run.State.Final():
 		return exitFailed

@@ -589,7 +589,7 @@ func (sh *shell) info(context.Context, string) error {
 		[]string{"steps", fmt.Sprintf("%d, to entry %d", sh.session.Steps(), run.Seq)}, []string{"tools", strings.Join(sh.session.Known(debug.OnTool), ", ")},
 		[]string{"approvers", strings.Join(approverNames(run), ", ")})
 	if f := run.Spec.Fork; f != nil {
-		rows = append(rows, []string{"fork of", fmt.Sprintf("%s, from its entry %d; %d calls are carried over", f.Run, f.Seq, run.Carried.Calls)})
+		rows = append(rows, []string{"fork of", fmt.Sprintf("%s, from its entry %d; %s", f.Run, f.Seq, carriedOver(run.Carried.Calls))})
 	}
 	acts := "a step at the end lets the run go on"
 	if sh.readOnly {

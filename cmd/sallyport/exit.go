@@ -81,9 +81,9 @@ var classes = []struct {
 	{agent.ErrNoRun, exitUsage, "list what is there with: sallyport runs (and --state DIR, if the run is kept elsewhere)"},
 	{agent.ErrServed, exitDenied, "another process is serving the run; watch it with: sallyport journal RUN --follow"},
 	{agent.ErrExists, exitUsage, "choose another run id with --id"},
+	{grant.ErrKeyFile, exitNoKey, "a private key must be a file of your own with mode 0600: chmod 600 FILE"},
 	{config.ErrNoKey, exitNoKey, "set the variable, or name another under `endpoints` in your own configuration"},
 	{grant.ErrPassphrase, exitNoKey, "try again on a terminal, where the passphrase is asked for"},
-	{grant.ErrKeyFile, exitNoKey, "a private key must be a file of your own with mode 0600"},
 }
 
 // codeOf gives the exit code and the advice for an error; nil is exitOK.

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,25 @@ type forkFlags struct {
 	more  agent.Budget
 	serve bool
 }
+
+// entryNumber is the value of --from.
+type entryNumber int64
+
+// Set implements the flag.
+func (n *entryNumber) Set(s string) error {
+	v, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return errors.New("want the number of an entry, as `sallyport journal` shows it")
+	}
+	*n = entryNumber(v)
+	return nil
+}
+
+// String implements the flag.
+func (n *entryNumber) String() string { return strconv.FormatInt(int64(*n), 10) }
+
+// Type implements the flag.
+func (n *entryNumber) Type() string { return "N" }
 
 func (a *app) forkCommand() *cobra.Command {
 	var f forkFlags
@@ -47,7 +68,7 @@ The id of the fork is printed on stdout. It is not served: go on with
 			return a.atDesk(args[0], f.as, func(d *desk) error { return a.fork(c.Context(), d, f) })
 		},
 	}
-	c.Flags().Int64Var(&f.from, "from", 0, "go on from entry `N` of the journal (default: the last)")
+	c.Flags().Var((*entryNumber)(&f.from), "from", "go on from entry `N` of the journal (default: the last)")
 	c.Flags().StringVar(&f.id, "id", "", "`RUN` id of the fork: 1 to 64 of a-z, 0-9 and -; beginning an id twice is once")
 	c.Flags().StringVar(&f.as, "as", "", "sign with the key called `NAME`")
 	c.Flags().StringVar(&f.model, "model", "", "ask an endpoint for the model `NAME` instead of the run's own model")
@@ -180,9 +201,21 @@ func (d *desk) beginFork(ctx context.Context, c scenarios.Continuation, use func
 	if changed := c.Changed(run); len(changed) > 0 {
 		d.app.say("Pinned as they are now, since their definitions have changed: %s.", terminal.Line(strings.Join(changed, ", ")))
 	}
-	d.app.say("Run %s goes on from entry %d of run %s: %d calls are carried over, and none of them is sent again. It has used %s.",
-		run.ID, c.Point.Seq, d.run, run.Carried.Calls, budgetTexts(budgetRows(spentBudget(run.Used), run.Budget, run.Spec.Prices)))
+	carried := carriedOver(run.Carried.Calls) + ", and none of them is sent again"
+	if run.Carried.Calls == 1 {
+		carried = carriedOver(1) + ", and is not sent again"
+	}
+	d.app.say("Run %s goes on from entry %d of run %s: %s. It has used %s.",
+		run.ID, c.Point.Seq, d.run, carried, budgetTexts(budgetRows(spentBudget(run.Used), run.Budget, run.Spec.Prices)))
 	return use(&desk{app: d.app, host: host, run: run.ID, signer: d.signer, ask: d.ask, more: d.more})
+}
+
+// carriedOver says how many calls a fork has from its parent.
+func carriedOver(calls int) string {
+	if calls == 1 {
+		return "1 call is carried over"
+	}
+	return fmt.Sprintf("%d calls are carried over", calls)
 }
 
 // forkErr gives the errors of a fork their exit codes.
@@ -200,7 +233,11 @@ func (d *desk) forkErr(ctx context.Context, err error) error {
 	case errors.As(err, &refused):
 		next := "see: " + d.command("journal", d.run)
 		if refused.Code == agent.CodeEnded {
-			next = "have its last turn taken again with: " + d.command("fork", d.run, "--from", "N")
+			last := "N"
+			if c, err := d.host.Continue(ctx, d.run, 0); err == nil {
+				last = fmt.Sprint(c.Point.Seq)
+			}
+			next = "have its last turn taken again with: " + d.command("fork", d.run, "--from", last)
 		}
 		return fail(forkCode(refused.Code), next, "fork run %s: %s", d.run, refused.Message)
 	}

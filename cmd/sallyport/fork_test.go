@@ -26,7 +26,7 @@ func TestFork_OfARunThatWaitsIsAskedAnew(t *testing.T) {
 	u.must(exitParked, "run", "task.yaml", "--id", "r")
 	before := u.must(exitOK, "journal", "r", "-o", "jsonl").stdout
 	begun := u.must(exitOK, "fork", "r", "--id", "f")
-	if begun.stdout != "f\n" || !strings.Contains(begun.messages, "1 calls are carried over, and none of them is sent again") {
+	if begun.stdout != "f\n" || !strings.Contains(begun.messages, "1 call is carried over, and is not sent again") {
 		t.Errorf("%+v", begun)
 	}
 	again := u.must(exitOK, "fork", "r", "--id", "f", "-o", "json") // once
@@ -60,7 +60,10 @@ func TestFork_FromAnyEntry(t *testing.T) {
 	u.must(exitOK, "approve", "r", "--sha256", digest)
 	got := u.must(exitDenied, "fork", "r")
 	last := between(t, got.messages, "the last entry from which a fork goes on is ", "\n")
-	if !strings.Contains(got.messages, "fork r --from N") {
+	if !strings.Contains(got.messages, "fork r --from "+last) {
+		t.Error(got.messages)
+	}
+	if got := u.must(exitUsage, "fork", "r", "--from", "abc"); !strings.Contains(got.messages, "want the number of an entry") || strings.Contains(got.messages, "strconv") {
 		t.Error(got.messages)
 	}
 	u.must(exitOK, "fork", "r", "--from", last, "--id", "late", "--serve")
@@ -280,7 +283,7 @@ func TestFork_AfterTheModelGaveUp(t *testing.T) {
 	u.must(exitOK, "approve", "r", "--sha256", digest, "--no-resume")
 	p.admit("another")
 	got := u.must(exitUnreachable, "resume", "r")
-	if !strings.Contains(got.messages, "Once the model gives turns again") || !strings.Contains(got.messages, "\n  sallyport fork r --serve\n") {
+	if !strings.Contains(got.messages, "Mend the key") || !strings.Contains(got.messages, "\n  sallyport fork r --serve\n") {
 		t.Error(got.messages)
 	}
 	u.env[2] = config.EnvKey + "=another"

@@ -248,7 +248,7 @@ func (a *app) showTable(s shown) error {
 	line("started", "%s", clock(s.Started))
 	line("updated", "%s", clock(s.Updated))
 	if f := s.Fork; f != nil {
-		line("fork of", "%s, from its entry %d: %d calls are carried over", f.Run, f.Seq, s.Carried)
+		line("fork of", "%s, from its entry %d: %s", f.Run, f.Seq, carriedOver(s.Carried))
 	}
 	line("used", "%s", budgetTexts(budgetRows(s.Used, s.Budget, s.Prices)))
 	if x := s.Exceeded; x != nil {

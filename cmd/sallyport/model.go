@@ -49,7 +49,7 @@ func (a *app) endpoint(e config.Endpoint) (nodes.Model, error) {
 	}
 	m, err := openai.New(c)
 	if err != nil {
-		return nil, usage("mend the model's configuration, and begin a new run", "%w", err)
+		return nil, usage("mend the model's configuration", "%w", err)
 	}
 	return m, nil
 }

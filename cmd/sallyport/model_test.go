@@ -11,6 +11,7 @@ import (
 	"sallyport/agent"
 	"sallyport/agent/embedded"
 	"sallyport/nodes/llm"
+	"sallyport/nodes/llm/chat"
 	"sallyport/scenarios"
 	"sallyport/scenarios/config"
 )
@@ -172,6 +173,7 @@ func TestModel_AProjectSendsNothingElsewhere(t *testing.T) {
 		model string
 		want  string
 	}{
+		"with the path":  {"{openai: {model: m, base_url: https://a.example/v1/chat/completions}}", "task.yaml:3:32: model.openai.base_url: a base URL goes up to /chat/completions, and without it"},
 		"another host":   {"{openai: {model: m, base_url: https://evil.example.org/v1}}", "task.yaml:3:32: model.openai.base_url: https://evil.example.org/v1: only a project's file names this endpoint"},
 		"no encryption":  {"{openai: {model: m, base_url: \"http://192.0.2.1/v1\"}}", "documents would be sent there without encryption: use https://, or list exactly this URL under `endpoints`"},
 		"another secret": {"{openai: {model: m, base_url: \"" + p.base() + "\", key_env: HOME}}", "model.openai.key_env: a project cannot say which secret goes to an endpoint"},
@@ -322,6 +324,15 @@ func TestModel_WithoutItsKeyNoRunBegins(t *testing.T) {
 	}
 }
 
+// Whatever ends a run at once has its advice.
+func TestModel_EveryFinalReasonHasItsAdvice(t *testing.T) {
+	for _, reason := range chat.Reasons() {
+		if _, said := finals[reason]; said != chat.Final(reason) {
+			t.Errorf("%s: final %v, advice %v", reason, chat.Final(reason), said)
+		}
+	}
+}
+
 // What an endpoint says of a wrong key holds the key, and nobody repeats it.
 func TestModel_AWrongKeyIsNotRepeated(t *testing.T) {
 	u, p := askingUser(t, "x\n")
@@ -331,6 +342,15 @@ func TestModel_AWrongKeyIsNotRepeated(t *testing.T) {
 	shown := u.must(exitOK, "show", "r").stdout
 	if !strings.Contains(shown, "model:auth") {
 		t.Errorf("%s%s", shown, got.messages)
+	}
+	log := between(t, got.messages, "What the endpoint said, without secrets, is in ", "\n")
+	if data, err := os.ReadFile(log); err != nil || !strings.Contains(string(data), `"auth"`) {
+		t.Errorf("%v: %s", err, data)
+	}
+	for _, want := range []string{"The endpoint did not take the key", "Mend the key", "fork r --serve"} {
+		if !strings.Contains(got.messages, want) {
+			t.Errorf("no %q: %s", want, got.messages)
+		}
 	}
 	if strings.Contains(u.everything()+got.messages+got.stdout+shown, testKey) {
 		t.Error("the key is repeated")

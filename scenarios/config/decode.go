@@ -175,6 +175,7 @@ func (d *decoder) refuse(p Position, remedy, format string, args ...any) {
 func (d *decoder) below(step string, t *tree, at Position, v reflect.Value) {
 	d.path = append(d.path, step)
 	defer func() { d.path = d.path[:len(d.path)-1] }()
+	defer d.in(t)()
 	if t.kind == nothing && v.Type() != reflect.TypeFor[Node]() {
 		d.refuse(at, "write a value, or remove the key", "there is no value")
 		return
@@ -182,12 +183,18 @@ func (d *decoder) below(step string, t *tree, at Position, v reflect.Value) {
 	d.value(t, v)
 }
 
-func (d *decoder) value(t *tree, v reflect.Value) {
+// in makes what is refused stand in the file that a value comes from, until the function
+// that it returns is called.
+func (d *decoder) in(t *tree) (out func()) {
+	around := d.file
 	if t.from != nil {
-		around := d.file
 		d.file = t.from
-		defer func() { d.file = around }()
 	}
+	return func() { d.file = around }
+}
+
+func (d *decoder) value(t *tree, v reflect.Value) {
+	defer d.in(t)()
 	if v.Type() == reflect.TypeFor[Node]() {
 		v.Set(reflect.ValueOf(Node{file: d.file, tree: t, path: slices.Clone(d.path)}))
 		return
@@ -387,6 +394,7 @@ func (d *decoder) structure(t *tree, v reflect.Value) {
 }
 
 func (d *decoder) field(e entry, v reflect.Value, f reflect.StructField) {
+	defer d.in(e.value)()
 	before := len(d.found)
 	if key := f.Tag.Get("keyed"); key != "" && e.value.kind != nothing {
 		d.path = append(d.path, e.key)
@@ -413,6 +421,7 @@ func checks(f reflect.StructField, what string) bool {
 }
 
 func (d *decoder) unknown(e entry, names []string) {
+	defer d.in(e.value)()
 	remedy := "the keys here are " + strings.Join(names, ", ")
 	if near := nearest(e.key, names); near != "" {
 		remedy = fmt.Sprintf("did you mean %q?", near)

@@ -123,6 +123,8 @@ func parseURL(text string) (string, error) {
 		return "", errors.New(urlWithUser)
 	case u.Scheme != "https" && u.Scheme != "http" || u.Opaque != "" || u.Hostname() == "" || strings.Contains(u.Host, "%"):
 		return "", errors.New("a base URL begins with https:// and a host, or with http:// for this machine")
+	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/chat/completions"):
+		return "", errors.New("a base URL goes up to /chat/completions, and without it: leave that away")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Contains(text, "#"):
 		return "", errors.New(urlWithMore)
 	}
