@@ -330,23 +330,23 @@ func (t *timeline) callRow(n int, k *call) {
 }
 
 // word is what became of a call, as it is written.
-func (k *call) word() string {
-	words := looks[k.came()].word
-	if k.edited {
+func (c *call) word() string {
+	words := looks[c.came()].word
+	if c.edited {
 		words += ", edited"
 	}
-	if k.replaced {
+	if c.replaced {
 		words += ", replaced"
 	}
 	return words
 }
 
 // tried is how often a call's effects were begun again.
-func (k *call) tried() string {
-	if k.attempts == 0 {
+func (c *call) tried() string {
+	if c.attempts == 0 {
 		return ""
 	}
-	return ", performed again " + several(k.attempts, "time", "times")
+	return ", performed again " + several(c.attempts, "time", "times")
 }
 
 func (t *timeline) callHint(n int, k *call) string {
@@ -358,11 +358,11 @@ func (t *timeline) callHint(n int, k *call) string {
 }
 
 // danger is the risk of a call's tool, as the run pinned it.
-func (k *call) danger() string {
-	if k.risk == "" {
+func (c *call) danger() string {
+	if c.risk == "" {
 		return "no tool of the run"
 	}
-	return named(string(k.risk))
+	return named(string(c.risk))
 }
 
 func later(a, b time.Time) time.Time {
