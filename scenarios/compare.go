@@ -34,6 +34,8 @@ type facts struct {
 	given   []verdict // what became of deliveries and actions
 	asked   int       // candidates that came up
 	faults  int       // that happened
+	jumped  map[int]bool
+	handed  map[string]bool
 	secrets map[string]string
 	body    func(agent.BodyRef) ([]byte, error)
 	update  bool
@@ -481,7 +483,7 @@ func (e Expect) quarantined(m *mismatches, x *facts) {
 			m.at("it is not offered", "it is", at...)
 			continue
 		}
-		m.text(TextCheck{Contains: e.Quarantined[tool]}, x.missing[i].Why, at...)
+		m.text(TextCheck{Contains: Texts(e.Quarantined[tool])}, x.missing[i].Why, at...)
 	}
 }
 

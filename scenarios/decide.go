@@ -71,6 +71,7 @@ func (p *play) deliveries(n int) Deliveries {
 
 // give hands one decision in, and notes the verdict.
 func (p *play) give(ctx context.Context, run agent.Run, d Delivery, at []string) error {
+	p.tape.add(record{Handed: strings.Join(at, ".")})
 	if d.Do == VerbApprove && d.By == "" {
 		return p.approve(ctx, run, d, at)
 	}

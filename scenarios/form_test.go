@@ -100,6 +100,11 @@ func TestPlay_FindsWhatIsOtherwise(t *testing.T) {
 		"a forged approve": {"approvals: [[{do: approve, expect: forged}]]\nexpect: {state: completed}", `approvals.0.0.expect: got "row granted", want "refused: forged"`},
 		"signed twice":     {"approvals: [[{do: approve, by: ann}, {do: approve, by: ann}]]\nexpect: {state: completed}", `approvals.0.1: got "refused: not_waiting", want "a decision that is taken"`},
 		"no such point":    {"approvals: [approve]\noperator: [{at: needs_verification, do: cancel}]\nexpect: {state: completed}", `operator.0: got "it was not", want "the point is reached"`},
+		"expired before":   {"clock: [{jump: 25h, at: awaiting_approval}]\napprovals: [[{do: forge, expect: {row: endorsed}}, {do: approve, expect: forged}]]\nexpect: {counts: {granted: 0}}", "approvals.0.0: got \"it was not delivered\", want \"a decision that is delivered\"\napprovals.0.1: got \"it was not delivered\""},
+		"cancelled before": {"operator: [{at: awaiting_approval, do: cancel}]\napprovals: [approve]\nexpect: {state: cancelled}", `approvals.0: got "it was not delivered"`},
+		"paused before":    {"operator: [{at: awaiting_approval, do: pause}]\napprovals: [approve]\nexpect: {held: true}", `approvals.0: got "it was not delivered"`},
+		"behind a wait":    {"approvals: [[wait, approve]]\nexpect: {state: awaiting_approval}", `approvals.0.1: got "it was not delivered"`},
+		"no such moment":   {"clock: [{jump: 1h, at: verify}]\napprovals: [approve]\nexpect: {state: completed}", `clock.0: got "it was not", want "the point is reached"`},
 		"no such fault":    {"approvals: [approve]\nfaults: [{crash: \"before_perform:verify\"}]\nexpect: {state: completed}", `faults.0: got "it was not", want "the point is reached"`},
 		"findings":         {"approvals: [approve]\nexpect: {findings: [outcome_unknown]}", `findings: want "outcome_unknown"`},
 	} {

@@ -242,6 +242,7 @@ func (p *play) facts(run agent.Run, entries []agent.Entry, refused error) (*fact
 	x := &facts{
 		stage: p.stage, run: run, entries: entries, calls: calls, refused: refused, update: p.options.Update,
 		missing: p.tape.missing, heard: p.tape.heard, given: p.tape.given, shown: p.tape.shown, asked: candidates(entries), faults: p.tape.faults,
+		jumped: p.tape.jumped, handed: p.tape.handed,
 	}
 	x.secrets, err = p.secrets(entries)
 	return x, err

@@ -28,10 +28,12 @@ type tape struct {
 	grants  []string // that were delivered, genuine or not
 	faults  int      // that happened
 	acted   map[int]bool
-	shown   []string  // each candidate, as a person would see it
-	kept    []record  // all but what the model heard, for the next leg
-	failed  error     // the tape could not be written
-	waits   *patience // for what a model owes
+	jumped  map[int]bool    // items of the scenario's clock that were reached
+	handed  map[string]bool // decisions that were handed in, by their path
+	shown   []string        // each candidate, as a person would see it
+	kept    []record        // all but what the model heard, for the next leg
+	failed  error           // the tape could not be written
+	waits   *patience       // for what a model owes
 }
 
 // record is one line of a tape.
@@ -39,6 +41,7 @@ type record struct {
 	Heard   *heard    `json:"heard,omitempty"`
 	Given   *verdict  `json:"given,omitempty"`
 	Grant   string    `json:"grant,omitempty"`
+	Handed  string    `json:"handed,omitempty"` // the path of a decision that is about to be delivered
 	Missing []missing `json:"missing,omitempty"`
 	Shown   string    `json:"shown,omitempty"`
 	Acted   *int      `json:"acted,omitempty"`
@@ -94,6 +97,18 @@ func (t *tape) take(r record) {
 			t.acted = map[int]bool{}
 		}
 		t.acted[*r.Acted] = true
+	}
+	if r.Jumped != nil {
+		if t.jumped == nil {
+			t.jumped = map[int]bool{}
+		}
+		t.jumped[*r.Jumped] = true
+	}
+	if r.Handed != "" {
+		if t.handed == nil {
+			t.handed = map[string]bool{}
+		}
+		t.handed[r.Handed] = true
 	}
 	if r.Shown != "" {
 		t.shown = append(t.shown, r.Shown)
@@ -182,6 +197,26 @@ func (x *facts) verdicts(m *mismatches) {
 	for i := range x.stage.Scenario.Operator {
 		if path := []string{"operator", index(i)}; !seen[strings.Join(path, ".")] {
 			m.at("the point is reached", "it was not", path...)
+		}
+	}
+	for i := range x.stage.Scenario.Clock {
+		if !x.jumped[i] {
+			m.at("the point is reached", "it was not", "clock", index(i))
+		}
+	}
+	x.undelivered(m, seen)
+}
+
+// undelivered finds decisions about candidates that came up, and that were not given: the
+// run had gone on, was held, or waits. One that a process died of has no verdict, but was
+// handed in.
+func (x *facts) undelivered(m *mismatches, seen map[string]bool) {
+	for i, all := range x.stage.Scenario.Approvals[:min(x.asked, len(x.stage.Scenario.Approvals))] {
+		for j, d := range all.List {
+			path := append([]string{"approvals", index(i)}, all.step(j)...)
+			if at := strings.Join(path, "."); d.Do != VerbWait && !seen[at] && !x.handed[at] {
+				m.at("a decision that is delivered", "it was not delivered", path...)
+			}
 		}
 	}
 }
