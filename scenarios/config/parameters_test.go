@@ -81,3 +81,38 @@ func TestOver_OwnKeysWinAndPlacesStay(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A mistake in what another file brings is named there, also at a key that nobody knows
+// and in a mapping whose keys are names.
+func TestOver_MistakesAreNamedWhereTheyStand(t *testing.T) {
+	own, err := config.ParseFile("own.yaml", []byte("a: {x: 1}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := config.ParseFile("shared.yaml", []byte("\n\nodd: 1\na:\n  odder: 2\n  n: 0\n  none:\nk: {b: {oddest: 3}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out struct {
+		A struct {
+			X    int    `yaml:"x"`
+			N    int    `yaml:"n" check:"positive"`
+			None string `yaml:"none"`
+		} `yaml:"a"`
+		K []struct {
+			Name string `yaml:"-"`
+		} `yaml:"k" keyed:"Name"`
+	}
+	err = own.Over(shared).Decode(&out)
+	if err == nil {
+		t.Fatal("it is accepted")
+	}
+	for _, want := range []string{
+		"shared.yaml:3:1: unknown key \"odd\"", "shared.yaml:5:3: a: unknown key \"odder\"", "shared.yaml:6:6: a.n: 0 is not above zero",
+		"shared.yaml:7:3: a.none: there is no value", "shared.yaml:8:9: k.b: unknown key \"oddest\"",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %s in\n%v", want, err)
+		}
+	}
+}
