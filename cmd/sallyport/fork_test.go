@@ -273,6 +273,29 @@ func TestFork_PlaysTheRestOfACassette(t *testing.T) {
 	}
 }
 
+// A write that was answered, and not yet read back when the fork goes on from there, cannot
+// be asked for in the fork: the grant stayed with the parent, and that is what is said.
+func TestFork_FromAWriteThatWasNotReadBack(t *testing.T) {
+	u, p := askingUser(t, "It was changed on 9 March.\n")
+	u.env = []string{config.EnvModel + "=m", config.EnvBaseURL + "=" + p.base()}
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	digest := memberOf(t, u.must(exitOK, "approvals", "-o", "json").stdout, "sha256")
+	u.must(exitOK, "approve", "r", "--sha256", digest)
+	entry := ""
+	for line := range strings.Lines(u.must(exitOK, "journal", "r").stdout) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[2] == "returned" {
+			entry = fields[0]
+		}
+	}
+	u.must(exitUnknown, "fork", "r", "--from", entry, "--id", "f", "--serve")
+	told := u.must(exitUnknown, "verify", "f").messages
+	for _, want := range []string{"approved    in run r; no approval came along", "grant_not_carried: the outcome was not confirmed in run r, and the grant to ask with stayed there"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("no %q:\n%s", want, told)
+		}
+	}
+}
+
 // A run that its model gave up goes on as a fork once the model can be asked, with what
 // it had read.
 func TestFork_AfterTheModelGaveUp(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"sallyport/agent"
 	"sallyport/cmd/sallyport/terminal"
 	"sallyport/scenarios"
+	"sallyport/tools/bridge"
 	"sallyport/tools/grant"
 )
 
@@ -244,6 +245,9 @@ func (d *desk) testify(ctx context.Context, u *terminal.Unknown, run agent.Run, 
 		}
 	case agent.Verified:
 		c := terminal.Check{Time: e.Time, Finding: p.Finding, Reason: p.Reason}
+		if p.Reason == bridge.ReasonNoGrant && u.SentIn != "" {
+			c.Reason += fmt.Sprintf(": the outcome was not confirmed in run %s, and the grant to ask with stayed there", u.SentIn)
+		}
 		c.Evidence, err = d.evidence(ctx, p.Evidence)
 		u.Checks = append(u.Checks, c)
 	case agent.Attest:

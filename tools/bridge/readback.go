@@ -83,6 +83,9 @@ func (r *readBack) perform(ctx context.Context) (agent.Verified, []byte, error) 
 		return undecided(ReasonNoArguments), nil, nil
 	}
 	arguments, ok := r.arguments(wrote)
+	if !ok && r.needsGrant() && r.b.spec.Fork != nil {
+		return undecided(ReasonNoGrant), nil, nil
+	}
 	if !ok {
 		return undecided(ReasonNoArguments), nil, nil
 	}
@@ -133,6 +136,16 @@ func (r *readBack) wrote() (values, bool) {
 		return nil, false
 	}
 	return valuesOf(data)
+}
+
+// needsGrant reports whether the read-back asks for a grant that is not there.
+func (r *readBack) needsGrant() bool {
+	for _, from := range r.settle.Args {
+		if from == tools.GrantArg {
+			return r.call.wire(r.write.Approvers) == ""
+		}
+	}
+	return false
 }
 
 // arguments are those of the read-back.

@@ -45,6 +45,7 @@ const (
 	ReasonOtherContent   = "read_back_differs"   // something is there, or was, but not what was written
 	ReasonReadBackFailed = "read_back_refused"   // the server did not answer `ok`
 	ReasonNoArguments    = "arguments_not_known" // the exact arguments of the write cannot be rebuilt
+	ReasonNoGrant        = "grant_not_carried"   // it needs the grant, which stayed with the run that this is a fork of
 )
 
 // Why a server's list is refused as a whole (SPEC B3), or cannot be had, and why one

@@ -118,7 +118,11 @@ func (u Unknown) facts(w *bytes.Buffer, args []argument) {
 	if u.Edited != "" {
 		line("changed by", "%s", Line(u.Edited))
 	}
-	line("approved by", "%s", Line(strings.Join(u.Signed, ", ")))
+	if len(u.Signed) == 0 && u.SentIn != "" {
+		line("approved", "in run %s; no approval came along", Line(u.SentIn))
+	} else {
+		line("approved by", "%s", Line(strings.Join(u.Signed, ", ")))
+	}
 	if u.SentIn != "" {
 		line("sent", "once, in run %s, of which this is a fork; see its journal, entry %d%s", Line(u.SentIn), u.SentAt, request(o.Request))
 	} else {
