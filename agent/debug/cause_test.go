@@ -1,6 +1,7 @@
 package debug_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +129,35 @@ func TestDiff_OfAForkBeginsBehindWhatItCarries(t *testing.T) {
 	}
 	if back, err := debug.Diff(t.Context(), d.open("fork"), parent); err != nil || back.B.Step != 12 || back.A != nil {
 		t.Errorf("the other way: %+v, %v", back, err)
+	}
+}
+
+// A fork begins an open call again, so that call is compared too, wherever in it, or
+// before anything is carried, the fork was begun.
+func TestDiff_OfAForkFromWithinACall(t *testing.T) {
+	d := newDesk(t)
+	d.reported("parent")
+	parent := d.open("parent")
+	for seq := range int64(parent.Steps() - 2) {
+		seq++
+		id := fmt.Sprintf("fork-%d", seq)
+		spec := enginetest.ForkOf(t, d.engine, "parent", seq, id)
+		if _, err := d.engine.Start(t.Context(), spec, "tester", []agent.Body{enginetest.Task}); err != nil {
+			t.Fatal(err)
+		}
+		run := d.serve(id, report)
+		if run.State == agent.StateAwaitingApproval {
+			d.deliver(id, enginetest.Sign(run, "alice", time.Now()), "")
+			run = d.serve(id, report)
+		}
+		if run.State != agent.StateCompleted {
+			t.Fatalf("fork from entry %d is %s", seq, run.State)
+		}
+		for _, pair := range [][2]string{{"parent", id}, {id, "parent"}} {
+			if got, err := debug.Diff(t.Context(), d.open(pair[0]), d.open(pair[1])); err != nil || !got.Same || got.Equal == 0 {
+				t.Errorf("%s: same %t after %d steps, at %+v, %v", pair, got.Same, got.Equal, got.Fields, err)
+			}
+		}
 	}
 }
 

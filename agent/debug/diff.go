@@ -40,9 +40,9 @@ func Diff(ctx context.Context, a, b *Session) (Difference, error) {
 	i, j := 2, 2 // behind the starts
 	switch {
 	case forkOf(b, a):
-		i, j = a.StepOf(b.Spec().Fork.Seq)+1, b.own()
+		i, j = a.left(b), b.own()
 	case forkOf(a, b):
-		i, j = a.own(), b.StepOf(a.Spec().Fork.Seq)+1
+		i, j = a.own(), b.left(a)
 	}
 	for ; ; i, j = i+1, j+1 {
 		i, j = a.telling(i), b.telling(j)
@@ -75,6 +75,10 @@ func forkOf(s, parent *Session) bool {
 	f := s.Spec().Fork
 	return f != nil && f.Run == parent.ID()
 }
+
+// left is the first step that a fork of this run does not carry. A fork from within a
+// call carries nothing of that call: it begins it again.
+func (s *Session) left(fork *Session) int { return max(s.StepOf(fork.Last().Carried.Last), 1) + 1 }
 
 // own is the first step behind what a fork carries.
 func (s *Session) own() int {
