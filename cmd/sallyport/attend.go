@@ -314,6 +314,9 @@ func (d *desk) report(run agent.Run) exit {
 		x := exceededBy(run)
 		say("Run %s is %s: %s. It had used %s of %s; in all %s.", run.ID, run.State, terminal.Line(run.Reason), x.Used, x.Limit,
 			budgetTexts(budgetRows(spentBudget(run.Used), run.Budget, run.Spec.Prices)))
+		if x.Budget == "model_turns" {
+			d.reportRefused(context.Background(), run)
+		}
 		if !d.passing {
 			say("Go on with a fork of it, in which nothing is sent again:\n  %s", d.command("resume", run.ID, x.Flag))
 		}

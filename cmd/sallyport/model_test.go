@@ -333,6 +333,23 @@ func TestModel_EveryFinalReasonHasItsAdvice(t *testing.T) {
 	}
 }
 
+// A run whose turns were used up by refused ones says so, and what may help.
+func TestModel_TurnsThatAreRefusedInARow(t *testing.T) {
+	for _, row := range []struct{ last, want string }{
+		{"{say: a, finish: length}", "Of its last 3 turns 3 were refused as cut_off: the model comes to no end within its max_tokens"},
+		{"{say: a, finish: none}", "refused as unfinished: the endpoint ends its turns without saying that they are complete: see sallyport doctor --live, or go on without --stream"},
+		{"{call: {tool: calc__add, args: {a: 1, b: 2}}}", ""},
+	} {
+		u := newUser(t)
+		u.write("sallyport.yaml", "servers: {calc: {builtin: calc}}\ntools: {calc__add: {owner: me, risk: read, output: none}}\n")
+		u.write("task.yaml", "task: x\nbudgets: {model_turns: 3}\nmodel: {script: ["+strings.Repeat(row.last+", ", 4)+"{say: z}]}\n")
+		got := u.must(exitFailed, "run", "task.yaml")
+		if said := strings.Contains(got.messages, "Of its last"); said != (row.want != "") || !strings.Contains(got.messages, row.want) {
+			t.Errorf("%s:\n%s", row.last, got.messages)
+		}
+	}
+}
+
 // What an endpoint says of a wrong key holds the key, and nobody repeats it.
 func TestModel_AWrongKeyIsNotRepeated(t *testing.T) {
 	u, p := askingUser(t, "x\n")
