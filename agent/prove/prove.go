@@ -1,11 +1,13 @@
 package prove
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"sallyport/agent"
 )
@@ -33,11 +35,18 @@ type Options struct {
 	// MaxStates bounds each walk; 0 is [DefaultMaxStates]. A walk that reaches it proves
 	// nothing.
 	MaxStates int
+	// Visited, if set, is told now and then how many states the walks have visited
+	// together so far, by any goroutine.
+	Visited func(states int64)
 }
 
+// visitedEvery is after how many states Visited is told.
+const visitedEvery = 1000
+
 // Prove explores every run that can come of the Spec. An error means that the question
-// makes no sense, or that Step broke; what was found out is the Report.
-func Prove(o Options) (Report, error) {
+// makes no sense, that Step broke, or that ctx is done, whose error it then wraps; what
+// was found out is the Report.
+func Prove(ctx context.Context, o Options) (Report, error) {
 	if o.Step == nil {
 		o.Step = agent.Step
 	}
@@ -51,7 +60,7 @@ func Prove(o Options) (Report, error) {
 	if err := p.spec.Check(); err != nil {
 		return Report{}, fmt.Errorf("prove: %w", err)
 	}
-	if err := p.explore(); err != nil {
+	if err := p.explore(ctx); err != nil {
 		return Report{}, err
 	}
 	return p.report(), nil
@@ -69,6 +78,14 @@ type proof struct {
 	events  int
 	depth   int
 	bounded bool
+	visited atomic.Int64 // by all walks, while they go on
+}
+
+// visit counts a state that a walk is at.
+func (p *proof) visit() {
+	if n := p.visited.Add(1); n%visitedEvery == 0 && p.options.Visited != nil {
+		p.options.Visited(n)
+	}
 }
 
 // breach is one rule broken by one tool: it is reported once, by its shortest path.
@@ -190,7 +207,7 @@ func (p *proof) walks() ([]*walk, error) {
 
 // explore goes all walks, as many at once as there are processors, and takes what they
 // found in their order.
-func (p *proof) explore() error {
+func (p *proof) explore(ctx context.Context) error {
 	walks, err := p.walks()
 	if err != nil {
 		return err
@@ -201,11 +218,14 @@ func (p *proof) explore() error {
 	for i, w := range walks {
 		group.Go(func() {
 			turn <- struct{}{}
-			errs[i] = w.all()
+			errs[i] = w.all(ctx)
 			<-turn
 		})
 	}
 	group.Wait()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("prove: %w", err)
+	}
 	for _, w := range walks {
 		p.take(w)
 	}

@@ -1,9 +1,12 @@
 package prove_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"sallyport/agent"
@@ -20,7 +23,7 @@ func spec(tools ...string) agent.Spec {
 
 func proven(t *testing.T, o prove.Options) prove.Report {
 	t.Helper()
-	r, err := prove.Prove(o)
+	r, err := prove.Prove(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +156,7 @@ func TestProve_AWriteThatIsPinnedWithTooFewSignatures(t *testing.T) {
 			if f := r.Failures[0]; f.Rule != "unsigned" || len(f.Path.Trusted) != c.trusted {
 				t.Errorf("the failure is %+v", f)
 			}
-			if _, err := prove.Prove(prove.Options{Spec: s, Allow: []string{c.tool}}); err == nil {
+			if _, err := prove.Prove(t.Context(), prove.Options{Spec: s, Allow: []string{c.tool}}); err == nil {
 				t.Error("it can be allowed by name")
 			}
 		})
@@ -161,7 +164,7 @@ func TestProve_AWriteThatIsPinnedWithTooFewSignatures(t *testing.T) {
 }
 
 func TestProve_AllowNamesAToolThatThereIs(t *testing.T) {
-	if _, err := prove.Prove(prove.Options{Spec: spec(enginetest.ToolRead), Allow: []string{"desk__no"}}); err == nil {
+	if _, err := prove.Prove(t.Context(), prove.Options{Spec: spec(enginetest.ToolRead), Allow: []string{"desk__no"}}); err == nil {
 		t.Error("a name that means nothing is taken")
 	}
 }
@@ -186,7 +189,7 @@ func TestProve_TheWalkTakesEveryRowOfTheTable(t *testing.T) {
 		kind     agent.Kind
 	}
 	seen, offered := map[move]bool{}, map[agent.Kind]bool{}
-	_, err := prove.Prove(prove.Options{
+	_, err := prove.Prove(t.Context(), prove.Options{
 		Spec: spec(enginetest.ToolRead, enginetest.ToolDestroy),
 		Step: func(r agent.Run, ev agent.Event) (agent.Run, []agent.Effect, error) {
 			next, effects, err := agent.Step(r, ev)
@@ -230,5 +233,26 @@ func TestReport_TheDiagramShowsWhatIsBrokenElseThePaths(t *testing.T) {
 	o := prove.Options{Spec: spec(enginetest.ToolRead), SideEffects: map[string]string{enginetest.ToolRead: "sends a letter"}}
 	if broken := proven(t, o).Mermaid(); !strings.Contains(broken, `subgraph p1["desk__read unsigned"]`) {
 		t.Errorf("the diagram of what is broken:\n%s", broken)
+	}
+}
+
+// A proof can take long: it stops where it is when it is told to.
+func TestProve_StopsWhenItIsToldTo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var steps, after atomic.Int64
+	_, err := prove.Prove(ctx, prove.Options{
+		Spec: spec(enginetest.ToolRead, enginetest.ToolWrite, enginetest.ToolDestroy),
+		Step: func(r agent.Run, ev agent.Event) (agent.Run, []agent.Effect, error) {
+			steps.Add(1)
+			if ctx.Err() != nil {
+				after.Add(1)
+			}
+			return agent.Step(r, ev)
+		},
+		Visited: func(int64) { cancel() },
+	})
+	if !errors.Is(err, context.Canceled) || steps.Load() == 0 || after.Load() > steps.Load()/2 {
+		t.Errorf("%v after %d steps, %d of them too many", err, steps.Load(), after.Load())
 	}
 }

@@ -135,8 +135,8 @@ func (w *walk) staff(need int) (err error) {
 	return nil
 }
 
-// all visits every state.
-func (w *walk) all() error {
+// all visits every state, unless ctx ends it.
+func (w *walk) all(ctx context.Context) error {
 	root := agent.Run{Version: agent.Version}
 	w.nodes = []node{{run: root}}
 	w.index[""] = 0
@@ -146,6 +146,10 @@ func (w *walk) all() error {
 		}
 	}
 	for at := 1; at < len(w.nodes); at++ {
+		if ctx.Err() != nil {
+			return nil // explore says so, for all walks
+		}
+		w.proof.visit()
 		if len(w.nodes) > w.proof.options.MaxStates {
 			w.bounded = true
 			return nil

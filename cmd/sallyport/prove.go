@@ -2,14 +2,17 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"sallyport/agent"
 	"sallyport/agent/prove"
@@ -43,12 +46,12 @@ proof under the approvers' names. What is not proven is in docs/prove.md.`,
 		Example: `  sallyport prove
   sallyport prove scenarios/research/approved.yaml -o mermaid
   sallyport prove --allow notes__append`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			p, err := a.provable(append(args, "")[0])
 			if err != nil {
 				return err
 			}
-			return a.prove(p, allow)
+			return a.prove(c.Context(), p, allow)
 		},
 	}
 	c.Flags().StringArrayVar(&allow, "allow", nil, "let this `TOOL`, of risk read with a declared side effect, go unsigned")
@@ -62,10 +65,15 @@ type provable struct {
 	notes   []string
 }
 
-func (a *app) prove(p provable, allow []string) error {
+func (a *app) prove(ctx context.Context, p provable, allow []string) error {
 	p.staff(time.Now())
-	r, err := prove.Prove(prove.Options{Spec: p.spec, SideEffects: p.effects, Allow: allow})
-	if err != nil {
+	visited, end := a.stateLine()
+	r, err := prove.Prove(ctx, prove.Options{Spec: p.spec, SideEffects: p.effects, Allow: allow, Visited: visited})
+	end()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err // an interruption, which has a code of its own
+	case err != nil:
 		return usage("", "%w", err)
 	}
 	r.Notes = append(r.Notes, p.notes...)
@@ -80,6 +88,30 @@ func (a *app) prove(p provable, allow []string) error {
 	case prove.Broken:
 	}
 	return fail(exitFailed, "the output shows the path", "the proof fails")
+}
+
+// stateLine is the one line of progress that a proof has on a terminal; end takes it
+// away, once nobody calls visited any more.
+func (a *app) stateLine() (visited func(int64), end func()) {
+	if !term.IsTerminal(int(a.errs.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil, func() {}
+	}
+	var mu sync.Mutex
+	most := int64(0)
+	draw := func(text string) { _, _ = fmt.Fprint(a.stderr, clearLine+text) }
+	visited = func(states int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if states > most { // who counted first may come second
+			most = states
+			draw(fmt.Sprintf("%d states so far", states))
+		}
+	}
+	return visited, func() {
+		if most > 0 {
+			draw("")
+		}
+	}
 }
 
 func (a *app) report(r prove.Report) error {
