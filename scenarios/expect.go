@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -56,7 +57,7 @@ type Expect struct {
 	// Servers are what scripted servers were sent and did, by prefix.
 	Servers map[string]ExpectServer `yaml:"servers"`
 	// Quarantined maps tools that were not offered to words of the reason.
-	Quarantined map[string]Texts `yaml:"quarantined"`
+	Quarantined map[string]Words `yaml:"quarantined"`
 	// Findings are all that the audit found open, and that breaks no promise.
 	Findings []string `yaml:"findings"`
 	// Golden is a file of the scenario's folder that holds the journal, normalised.
@@ -88,6 +89,9 @@ type TextCheck struct {
 // UnmarshalConfig reads a text, which must be contained, or a mapping.
 func (c *TextCheck) UnmarshalConfig(n config.Node) error {
 	if text, ok := n.Text(); ok {
+		if text == "" {
+			return n.Problem(`write a word of it, or {equals: ""} if there is to be none`, "every text contains this one")
+		}
 		*c = TextCheck{Contains: Texts{text}}
 		return nil
 	}
@@ -97,11 +101,17 @@ func (c *TextCheck) UnmarshalConfig(n config.Node) error {
 		return err
 	}
 	*c = TextCheck(p)
+	if c.Equals == nil && c.Contains == nil && c.Lacks == nil {
+		return n.Problem("add equals, contains or lacks, or remove the key", "nothing is expected")
+	}
 	return nil
 }
 
 // UnmarshalConfig reads a mapping: a file's keys and a text's are one.
 func (f *File) UnmarshalConfig(n config.Node) error {
+	if _, ok := n.Text(); ok {
+		return n.Problem("write {equals: TEXT}, or {contains: TEXT}", "this is a text; it must be a mapping")
+	}
 	type text TextCheck
 	var p struct {
 		text
@@ -125,9 +135,25 @@ type Texts []string
 func (x *Texts) UnmarshalConfig(n config.Node) error {
 	if one, ok := n.Text(); ok {
 		*x = Texts{one}
+	} else if err := n.Decode((*[]string)(x)); err != nil {
+		return err
+	}
+	if len(*x) == 0 || slices.Contains(*x, "") {
+		return n.Problem("write a text, or remove the key", "an empty text is in every text, and says nothing")
+	}
+	return nil
+}
+
+// Words is [Texts] where one empty text stands for any.
+type Words []string
+
+// UnmarshalConfig reads both forms.
+func (w *Words) UnmarshalConfig(n config.Node) error {
+	if one, ok := n.Text(); ok && one == "" {
+		*w = Words{}
 		return nil
 	}
-	return n.Decode((*[]string)(x))
+	return (*Texts)(w).UnmarshalConfig(n)
 }
 
 // Range is a number or what lies between two, such as 3, "2-5", "-5" or "2-".
@@ -234,6 +260,8 @@ func (e *ExpectEvent) UnmarshalConfig(n config.Node) error {
 		return unknownWord(string(e.State), "state", agent.States())
 	case e.Status != "" && !known(e.Status, statuses...):
 		return unknownWord(string(e.Status), "status", statuses)
+	case e.Code != "" && !known(e.Code, codes...):
+		return unknownWord(e.Code, "code of a refusal", codes)
 	}
 	return nil
 }
@@ -276,6 +304,9 @@ func (e *Expect) check(f *config.File) []config.Diagnostic {
 		found = append(found, f.Problem(remedy, message, append([]string{"expect"}, path...)...))
 	}
 	say := func(err error, path ...string) { wrong("", err.Error(), path...) }
+	for _, path := range e.empty() {
+		wrong("say what is expected, or remove the key", "nothing is expected", path...)
+	}
 	if e.State != "" && !known(e.State, agent.States()...) {
 		say(unknownWord(string(e.State), "state", agent.States()), "state")
 	}
@@ -325,6 +356,34 @@ func (e *Expect) check(f *config.File) []config.Diagnostic {
 	return found
 }
 
+// empty lists the keys that are there and expect nothing: they would always hold.
+func (e *Expect) empty() [][]string {
+	var paths [][]string
+	add := func(empty bool, path ...string) {
+		if empty {
+			paths = append(paths, path)
+		}
+	}
+	add(e.NotSent != nil && len(e.NotSent) == 0, "not_sent")
+	add(e.NoCall != nil && len(e.NoCall) == 0, "no_call")
+	add(e.Files != nil && len(e.Files) == 0, "files")
+	add(e.Only != nil && len(e.Only) == 0, "only")
+	add(e.Events != nil && len(e.Events) == 0, "events")
+	add(e.NoEvents != nil && len(e.NoEvents) == 0, "no_events")
+	add(e.Counts != nil && len(e.Counts) == 0, "counts")
+	add(e.Quarantined != nil && len(e.Quarantined) == 0, "quarantined")
+	add(e.Servers != nil && len(e.Servers) == 0, "servers")
+	add(e.Used != nil && *e.Used == ExpectUsed{}, "used")
+	if w := e.Model; w != nil {
+		add(w.Requests == nil && w.Contains == nil && w.Lacks == nil && w.Tools == nil, "model")
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(e.Servers)) {
+		s := e.Servers[prefix]
+		add(s.Starts == nil && s.Contains == nil && s.Lacks == nil && len(s.Methods)+len(s.Calls)+len(s.Args)+len(s.Files) == 0, "servers", prefix)
+	}
+	return paths
+}
+
 // mistake says what is wrong with what is expected of a file.
 func (f File) mistake() (message, remedy string) {
 	content := f.Equals != nil || f.Contains != nil || f.Lacks != nil || f.SHA256 != "" || f.Mode != "" || f.Size != nil
@@ -371,15 +430,55 @@ func (e *Expect) fits(f *config.File, s *Scenario) []config.Diagnostic {
 	for name := range e.Quarantined {
 		tool(name, "quarantined", name)
 	}
-	for prefix := range e.Servers {
-		if !slices.Contains(prefixes, prefix) {
+	for prefix, server := range e.Servers {
+		if i := slices.Index(prefixes, prefix); i >= 0 {
+			found = append(found, server.fits(f, s.scripts[i])...)
+		} else {
 			found = append(found, f.Problem("name a server that has a script", "only what a scripted server was sent is known", "expect", "servers", prefix))
+		}
+	}
+	if e.Golden != "" {
+		if err := goldenFile(filepath.Join(filepath.Dir(s.File), e.Golden)); err != nil {
+			found = append(found, f.Problem("name a new file, such as "+s.base()+".golden: --update writes it", err.Error(), "expect", "golden"))
 		}
 	}
 	for name, file := range e.Files {
 		if _, there := s.Files[name]; file.Unchanged && !there {
 			found = append(found, f.Problem("name a file of the stage", "only what was put on the stage can be unchanged", "expect", "files", name))
 		}
+	}
+	return found
+}
+
+// fits lists the tools that a script does not have. One of many made alike, or of a list
+// of its own, is any.
+func (e ExpectServer) fits(f *config.File, s serverScript) []config.Diagnostic {
+	var names []string
+	if _, own := s.script.Methods["tools/list"]; own {
+		return nil
+	}
+	for _, t := range s.script.Tools {
+		if t.Count > 0 {
+			return nil
+		}
+		names = append(names, t.Name)
+	}
+	var found []config.Diagnostic
+	tool := func(key, name string) {
+		if slices.Contains(names, name) {
+			return
+		}
+		remedy := "its tools are " + strings.Join(names, ", ")
+		if near := config.Nearest(name, names); near != "" {
+			remedy = fmt.Sprintf("did you mean %q?", near)
+		}
+		found = append(found, f.Problem(remedy, fmt.Sprintf("the server has no tool %q", name), "expect", "servers", s.prefix, key, name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Calls)) {
+		tool("calls", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Args)) {
+		tool("args", name)
 	}
 	return found
 }

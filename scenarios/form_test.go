@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -283,6 +284,40 @@ func TestPlay_GoldenJournal(t *testing.T) {
 	}
 	if got := otherwise(t, s); !strings.HasPrefix(got, "golden: got") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// Only what is a golden journal already is rewritten: not what a link leads to, nor any
+// other file of the folder. What comes there after the file was loaded is left too.
+func TestPlay_GoldenJournalIsNoOtherFile(t *testing.T) {
+	const text = "scenario: x\ntask: x\nmodel: {script: [{say: x}]}\nexpect: {golden: %}\n"
+	write := func(name string) string { return strings.ReplaceAll(text, "%", name) }
+	dir := folder(t, map[string]string{
+		"server.py": "print(1)\n", "empty": "", "a.yaml": write("server.py"), "b.yaml": write("link"), "c.yaml": write("b.yaml"),
+		"d.yaml": write("folder"), "e.yaml": write("empty"), "f.yaml": write("sallyport.yaml"), "g.yaml": write("g.golden"), "real": "1 start → started (model)\n",
+	})
+	if err := errors.Join(os.Symlink("real", filepath.Join(dir, "link")), os.Mkdir(filepath.Join(dir, "folder"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"a.yaml": `"server.py" is there, and is no golden journal`, "b.yaml": `"link" is no ordinary file`, "c.yaml": `"b.yaml" is there, and is no`,
+		"d.yaml": `"folder" is no ordinary file`, "e.yaml": `"empty" is there, and is no`, "f.yaml": `"sallyport.yaml" is there, and is no`,
+	} {
+		_, err := LoadFile(filepath.Join(dir, file), LoadOptions{})
+		if err == nil || !strings.Contains(err.Error(), file+":4:18: expect.golden: "+want) || !strings.Contains(err.Error(), "name a new file") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	s, err := LoadFile(filepath.Join(dir, "g.yaml"), LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("server.py", filepath.Join(dir, "g.golden")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = played(t, s, PlayOptions{Update: true})
+	if data, _ := os.ReadFile(filepath.Join(dir, "server.py")); err == nil || string(data) != "print(1)\n" {
+		t.Errorf("%q, %v", data, err)
 	}
 }
 

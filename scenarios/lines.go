@@ -1,9 +1,12 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"sallyport/agent"
@@ -93,6 +96,31 @@ func tail(entries []agent.Entry) []string {
 	return lines(entries[max(0, len(entries)-tailRows):])
 }
 
+// goldenFirst is how the first line of every golden journal begins.
+var goldenFirst = regexp.MustCompile(`^1 [a-z_]+ → [a-z_]+ \([a-z_]+\)`)
+
+// goldenFile is an error if the file is there and is no golden journal: it is not ours to
+// rewrite.
+func goldenFile(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at the golden journal: %w", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%q is no ordinary file", filepath.Base(path))
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the golden journal: %w", err)
+	}
+	if !goldenFirst.Match(data) {
+		return fmt.Errorf("%q is there, and is no golden journal", filepath.Base(path))
+	}
+	return nil
+}
+
 // golden holds the journal against a file of the scenario's folder, or rewrites it.
 func (x *facts) golden(m *mismatches, name string) error {
 	path := filepath.Join(filepath.Dir(x.stage.Scenario.File), name)
@@ -110,6 +138,9 @@ func (x *facts) golden(m *mismatches, name string) error {
 	case !x.update:
 		m.at(string(want), got, "expect", "golden")
 		return nil
+	}
+	if err := goldenFile(path); err != nil {
+		return err
 	}
 	if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 		return fmt.Errorf("write the golden journal: %w", err)

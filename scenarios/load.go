@@ -191,6 +191,11 @@ func turns(name string, node ast.Node, line func(int) string) (llm.Script, error
 	if _, ok := node.(*ast.SequenceNode); !ok {
 		return s, scriptErr(name, line, &yaml.SyntaxError{Message: "a script is a list of turns", Token: node.GetToken()})
 	}
+	for _, turn := range node.(*ast.SequenceNode).Values {
+		if _, blank := turn.(*ast.NullNode); blank {
+			return s, scriptErr(name, line, &yaml.SyntaxError{Message: "a turn is blank: it must say, call or obey", Token: turn.GetToken()})
+		}
+	}
 	if err := yaml.NodeToValue(node, &s.Turns, yaml.Strict()); err != nil {
 		return s, scriptErr(name, line, err)
 	}
@@ -201,6 +206,9 @@ func turns(name string, node ast.Node, line func(int) string) (llm.Script, error
 }
 
 var unknownField = regexp.MustCompile(`unknown field "(.*)"$`)
+
+// unknownScriptWord is how a turn says that a word is none of a closed set.
+var unknownScriptWord = regexp.MustCompile(`^script: "(.*)" is no [a-z]+: there are (.*)$`)
 
 // turnKeys are the keys of a script's turns and calls.
 var turnKeys = []string{
@@ -217,6 +225,11 @@ func scriptErr(name string, line func(int) string, err error) error {
 		if m := unknownField.FindStringSubmatch(d.Message); m != nil {
 			d.Remedy = "the keys are those of a turn or a call: " + strings.Join(turnKeys, ", ")
 			if near := config.Nearest(m[1], turnKeys); near != "" {
+				d.Remedy = fmt.Sprintf("did you mean %q?", near)
+			}
+		}
+		if m := unknownScriptWord.FindStringSubmatch(d.Message); m != nil {
+			if near := config.Nearest(m[1], strings.Split(m[2], ", ")); near != "" {
 				d.Remedy = fmt.Sprintf("did you mean %q?", near)
 			}
 		}

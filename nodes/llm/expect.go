@@ -7,6 +7,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"sallyport/agent"
 	"sallyport/nodes"
 )
 
@@ -63,7 +64,19 @@ func (e *ExpectMessage) UnmarshalYAML(node ast.Node) error {
 	}
 	*e = ExpectMessage(p)
 	e.Line = lineOf(node)
+	switch {
+	case e.Status != "" && !slices.Contains(statuses, e.Status):
+		return unknownAt(valueOf(node, "status"), e.Status, "status", statuses)
+	case e.Status == "" && len(e.Contains)+len(e.Lacks) == 0:
+		return wrongAt(node, "a message of which nothing is expected: add status, contains or lacks")
+	}
 	return nil
+}
+
+// statuses are those that a tool message can have.
+var statuses = []string{
+	string(agent.StatusOK), string(agent.StatusRejected), string(agent.StatusFailed), string(agent.StatusResultUnknown),
+	string(agent.StatusUnavailable), string(agent.StatusWaitingApproval),
 }
 
 // expect checks what the turn expects before it is played.

@@ -67,8 +67,11 @@ func (u *Unreachable) UnmarshalYAML(node ast.Node) error {
 		}
 		*u = Unreachable(p)
 	}
-	if u.Reason == "" {
+	switch {
+	case u.Reason == "":
 		return wrongAt(node, "say why: unavailable: {reason: rate_limited}")
+	case !slices.Contains(chat.Reasons(), u.Reason):
+		return unknownAt(valueOf(node, "reason"), u.Reason, "reason", chat.Reasons())
 	}
 	return nil
 }
@@ -174,8 +177,6 @@ func (t *Turn) foreign(says bool) string {
 		return "what a provider sends, or does not, is the whole turn: remove the other keys"
 	case t.Profile != "" && !t.provided():
 		return "profile says how raw or chunks are read"
-	case t.Profile != "" && !slices.Contains(chat.Profiles(), t.Profile):
-		return fmt.Sprintf("there is no profile %q; there are: %q", t.Profile, chat.Profiles())
 	}
 	return ""
 }

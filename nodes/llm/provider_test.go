@@ -13,11 +13,11 @@ import (
 func TestScript_FailuresAreCountedByAttempts(t *testing.T) {
 	s := load(t, `script:
   - unavailable: rate_limited
-  - unavailable: {reason: busy, after: 5s}
+  - unavailable: {reason: overloaded, after: 5s}
   - say: one
   - raw: <html>
   - say: two
-  - unavailable: {reason: gone, final: true}
+  - unavailable: {reason: not_found, final: true}
 `)
 	for _, tt := range []struct {
 		turns, attempt int
@@ -25,8 +25,8 @@ func TestScript_FailuresAreCountedByAttempts(t *testing.T) {
 		after          time.Duration
 		final          bool
 	}{
-		{0, 0, "", "rate_limited", 0, false}, {0, 1, "", "busy", 5 * time.Second, false}, {0, 2, "one", "", 0, false}, {0, 3, "one", "", 0, false},
-		{1, 0, "", "bad_response", 0, false}, {1, 1, "two", "", 0, false}, {2, 0, "", "gone", 0, true},
+		{0, 0, "", "rate_limited", 0, false}, {0, 1, "", "overloaded", 5 * time.Second, false}, {0, 2, "one", "", 0, false}, {0, 3, "one", "", 0, false},
+		{1, 0, "", "bad_response", 0, false}, {1, 1, "two", "", 0, false}, {2, 0, "", "not_found", 0, true},
 	} {
 		r := request(tt.turns, "", "")
 		r.Attempt = tt.attempt
@@ -68,10 +68,10 @@ func TestScript_AProvidersTurnIsWhole(t *testing.T) {
 		"script: [{raw: x, say: y}]":                          "is the whole turn",
 		"script: [{raw: x, chunks: [y]}]":                     "not several",
 		"script: [{say: x, profile: openai}]":                 "profile says how",
-		"script: [{raw: x, profile: opnai}]":                  "there is no profile",
+		"script: [{raw: x, profile: opnai}]":                  "is no profile: there are openai, azure",
 		"script: [{unavailable: {final: true}}]":              "say why",
-		"script: [{unavailable: {reason: x, after: 5}}]":      "no length of time",
-		"script: [{unavailable: {reason: x, finally: true}}]": "finally",
+		"script: [{unavailable: {reason: cut, after: 5}}]":      "no length of time",
+		"script: [{unavailable: {reason: cut, finally: true}}]": "finally",
 	} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

@@ -2,11 +2,14 @@ package llm
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"sallyport/nodes"
+	"sallyport/nodes/llm/chat"
 )
 
 // Turn is one turn of a [Script]: text, calls, or both; or it obeys. In YAML it is a
@@ -78,6 +81,12 @@ func (t *Turn) UnmarshalYAML(node ast.Node) error {
 	t.Line = lineOf(node)
 	if why := t.mistake(hasKey(node, "say")); why != "" {
 		return wrongAt(node, why)
+	}
+	if _, nothing := valueOf(node, "say").(*ast.NullNode); nothing {
+		return wrongAt(node, `say what? Write a text, or "" for an empty one`)
+	}
+	if t.Profile != "" && !slices.Contains(chat.Profiles(), t.Profile) {
+		return unknownAt(valueOf(node, "profile"), t.Profile, "profile", chat.Profiles())
 	}
 	return nil
 }
@@ -181,6 +190,16 @@ func hasKey(node ast.Node, name string) bool {
 	return false
 }
 
+// valueOf is the value of a key; the node itself if it is no mapping with that key.
+func valueOf(node ast.Node, name string) ast.Node {
+	for _, m := range mappingValues(node) {
+		if m.Key.GetToken().Value == name {
+			return m.Value
+		}
+	}
+	return node
+}
+
 func mappingValues(node ast.Node) []*ast.MappingValueNode {
 	switch n := node.(type) {
 	case *ast.MappingNode:
@@ -192,6 +211,11 @@ func mappingValues(node ast.Node) []*ast.MappingValueNode {
 }
 
 func lineOf(node ast.Node) int { return node.GetToken().Position.Line }
+
+// unknownAt is the error of a word that is none of a closed set.
+func unknownAt(node ast.Node, word, what string, all []string) error {
+	return wrongAt(node, fmt.Sprintf("%q is no %s: there are %s", word, what, strings.Join(all, ", ")))
+}
 
 // wrongAt is an error at a place of the YAML file; goccy/go-yaml shows the lines
 // around it.
