@@ -61,11 +61,11 @@ func TestSuite_Interrupted(t *testing.T) {
 	u.until("the call reached the server", func() bool { return strings.Contains(u.calls(), "get\n") })
 	s.enter(ctrlC)
 	code, screen := s.end()
-	if code != int(exitInterrupted) || !strings.Contains(screen, "3 scenarios: 1 passed, 2 not run, in ") || !strings.Contains(screen, ", interrupted\n") {
+	if code != int(exitInterrupted) || !strings.Contains(screen, "STOPPED pack/slow  Slow (") || !strings.Contains(screen, "3 scenarios: 1 passed, 1 stopped, 1 not run, in ") || !strings.Contains(screen, ", interrupted\n") {
 		t.Errorf("exit code %d\n%s", code, screen)
 	}
 	report := u.read("report.tap")
-	for _, row := range []string{"ok 1 - pack/quick: Quick\n", "ok 2 - pack/slow: Slow # SKIP stopped\n", "ok 3 - pack/tail: Tail # SKIP not run\n", "Bail out! interrupted\n"} {
+	for _, row := range []string{"ok 1 - pack/quick: Quick\n", "not ok 2 - pack/slow: Slow # interrupted\n", "ok 3 - pack/tail: Tail # SKIP not run\n", "Bail out! interrupted\n"} {
 		if !strings.Contains(report, row) {
 			t.Errorf("the report lacks %q:\n%s", row, report)
 		}
@@ -83,10 +83,32 @@ func TestSuite_InterruptedTwice(t *testing.T) {
 	s.enter(ctrlC)
 	s.see("Ctrl-C again ends at once")
 	s.enter(ctrlC)
-	if code, screen := s.end(); code != int(exitInterrupted) || time.Since(began) > 4*time.Second {
+	if code, screen := s.end(); code != int(exitInterrupted) || time.Since(began) > 4*time.Second || !strings.Contains(screen, "\nEnded at once") {
 		t.Errorf("exit code %d after %s\n%s", code, time.Since(began), screen)
 	}
 	u.emptyTemp()
+}
+
+// A suite that is killed leaves no player, no server and no folder.
+func TestSuite_Killed(t *testing.T) {
+	u := newUser(t)
+	suiteDesk(u)
+	cmd := u.command("test", "pack", "-run", "slow")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	u.until("the call reached the server", func() bool { return strings.Contains(u.calls(), "get\n") })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if alive := lingering(u.dir); len(alive) > 0 {
+		t.Errorf("still alive: %q", alive)
+	}
+	u.until("nothing was left behind", func() bool {
+		left, err := os.ReadDir(u.path("tmp"))
+		return err == nil && len(left) == 0
+	})
 }
 
 // calls are those that have reached the stub.

@@ -269,7 +269,10 @@ func (a *app) reporters(f testFlags) (all []suite.Reporter, done func() error, e
 
 // playSuite plays, with a line of progress on a terminal.
 func (a *app) playSuite(ctx context.Context, s *suite.Suite, reporters []suite.Reporter) (suite.Summary, error) {
-	a.lastly(suite.Abandon)
+	a.lastly(func() {
+		suite.Abandon()
+		a.say("\nEnded at once: what was played is lost, and its folders are removed.")
+	})
 	if !term.IsTerminal(int(a.errs.Fd())) || os.Getenv("TERM") == "dumb" {
 		return s.Run(ctx, reporters...)
 	}

@@ -121,10 +121,14 @@ func (s *junitSuite) add(r Result) {
 	case StatusFailed:
 		s.Failures++
 		c.Failure = fault
+	case StatusInterrupted: // it was begun, and nobody knows how it would have ended
+		s.Errors++
+		fault.Message = string(r.Status)
+		c.Error = fault
 	case StatusError, StatusTimeout:
 		s.Errors++
 		c.Error = fault
-	case StatusInterrupted, StatusNotRun:
+	case StatusNotRun:
 		s.Skipped++
 		c.Skipped = &junitFault{Message: strings.ToLower(verdicts[r.Status])}
 	}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 
@@ -39,14 +40,37 @@ func Play(ctx context.Context, in io.Reader, out io.Writer, base scenarios.Stage
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	parent := os.Getppid()
 	go func() { // ends with stdin, which is the process's own; nobody waits
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
+		o.orphaned(parent)
 	}()
 	if err := json.NewEncoder(out).Encode(o.play(ctx, base)); err != nil {
 		return fmt.Errorf("tell what came of %q: %w", o.Name, err)
 	}
 	return nil
+}
+
+// orphanEvery is how often a player that was told to stop looks whether whoever told it
+// is still there, and orphanGrace how long it goes on in any case: a suite ends its
+// player long before.
+const (
+	orphanEvery = 20 * time.Millisecond
+	orphanGrace = 2 * endGrace
+)
+
+// orphaned ends this process, with all that is below it, when its parent is gone: a
+// suite that was killed sees to nothing any more. It returns only by that end. A signal
+// from the kernel at the parent's death would leave what the servers have started, and
+// the folders.
+func (o order) orphaned(parent int) {
+	for deadline := time.Now().Add(orphanGrace); os.Getppid() == parent && time.Now().Before(deadline); {
+		time.Sleep(orphanEvery) // not every system says when a parent ends
+	}
+	endBelow()
+	_ = errors.Join(removeAll(o.Dir), removeAll(o.Dir+tempEnding), os.Remove(filepath.Dir(o.Dir)))
+	endSelf()
 }
 
 // play plays the case.

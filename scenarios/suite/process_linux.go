@@ -58,6 +58,17 @@ func sweep(_ int, live map[int]string) {
 	}
 }
 
+// endBelow ends all that is below this process.
+func endBelow() {
+	for _, below := range descendants(os.Getpid()) {
+		_ = unix.Kill(below, unix.SIGKILL)
+	}
+	sweep(0, nil)
+}
+
+// endSelf ends this process.
+func endSelf() { os.Exit(1) }
+
 // groupOf is the process group of a child; one that has ended is in none of ours.
 func groupOf(pid int) int {
 	group, err := unix.Getpgid(pid)

@@ -18,4 +18,8 @@ func killAll(pid int) {
 	}
 }
 
+func endBelow() {}
+
+func endSelf() { os.Exit(1) }
+
 func sweep(int, map[int]string) {}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	junitreader "github.com/joshdk/go-junit"
 )
@@ -98,7 +99,9 @@ TIMEOUT other/slow  It ends (60.00 s)
 ERROR   other/odd  It starts (0.10 s)
     start the server "x": no such file
     second line
-6 scenarios: 1 passed, 3 failed, 2 not run, in 61.50 s, interrupted
+STOPPED other/cut  It is cut (0.20 s)
+    it was stopped with the suite
+6 scenarios: 1 passed, 3 failed, 1 stopped, 1 not run, in 61.50 s, interrupted
 `, "$", shown)
 	got := report(t, FormatTable, false, told())
 	if got != want {
@@ -107,7 +110,7 @@ ERROR   other/odd  It starts (0.10 s)
 	plain(t, got)
 	verbose := report(t, FormatTable, true, told())
 	for _, line := range []string{
-		"PASS    pack/good  It holds (0.25 s)\n", "STOPPED other/cut  It is cut (0.20 s)\n", "NOT RUN top  It waits\n",
+		"PASS    pack/good  It holds (0.25 s)\n", "NOT RUN top  It waits\n",
 	} {
 		if !strings.Contains(verbose, line) {
 			t.Errorf("the long table lacks %q:\n%s", line, verbose)
@@ -137,7 +140,7 @@ func TestJSON_IsTheSummary(t *testing.T) {
 	if err := dec.Decode(&got); err != nil {
 		t.Fatal(err)
 	}
-	if want := told(); got.Total != 6 || got.Passed != 1 || got.Failed != 3 || got.NotRun != 2 || *got.Seed != 7 || !got.Interrupted || len(got.Results) != 6 ||
+	if want := told(); got.Total != 6 || got.Passed != 1 || got.Failed != 3 || got.Stopped != 1 || got.NotRun != 1 || *got.Seed != 7 || !got.Interrupted || len(got.Results) != 6 ||
 		got.Results[1].Name != strings.ToValidUTF8(want.Results[1].Name, "\ufffd") || got.Results[1].Failures[0].Line != 12 {
 		t.Errorf("%+v", got)
 	}
@@ -147,6 +150,9 @@ func TestJSONL_IsOneObjectPerResultAndTheSummary(t *testing.T) {
 	text := report(t, FormatJSONL, false, told())
 	plain(t, text)
 	rows := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if strings.Contains(rows[len(rows)-1], `"results"`) {
+		t.Errorf("the summary repeats the results: %s", rows[len(rows)-1])
+	}
 	if len(rows) != 7 {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -218,10 +224,13 @@ func TestJUnit_Structure(t *testing.T) {
 			path = path[:len(path)-1]
 		}
 	}
-	if want := map[string]int{"testsuites": 1, "testsuite": 3, "testcase": 6, "failure": 1, "error": 2, "skipped": 2, "system-out": 6}; fmt.Sprint(count) != fmt.Sprint(want) {
+	if want := map[string]int{"testsuites": 1, "testsuite": 3, "testcase": 6, "failure": 1, "error": 3, "skipped": 1, "system-out": 6}; fmt.Sprint(count) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", count, want)
 	}
-	if !strings.Contains(text, `<testsuites name="sallyport" tests="6" failures="1" errors="2" skipped="2" time="61.500">`) {
+	if !strings.Contains(text, `<error message="interrupted" type="interrupted">`) {
+		t.Error("nothing says that a case was interrupted")
+	}
+	if !strings.Contains(text, `<testsuites name="sallyport" tests="6" failures="1" errors="3" skipped="1" time="61.500">`) {
 		t.Errorf("%.300s", text)
 	}
 }
@@ -234,7 +243,7 @@ func TestJUnit_IsReadByAnotherProgram(t *testing.T) {
 	}
 	pack, other, top := suites[0], suites[1], suites[2]
 	if pack.Name != "pack" || pack.Totals.Tests != 2 || pack.Totals.Passed != 1 || pack.Totals.Failed != 1 ||
-		other.Name != "other" || other.Totals.Error != 2 || other.Totals.Skipped != 1 || top.Totals.Skipped != 1 || top.Name != "." {
+		other.Name != "other" || other.Totals.Error != 3 || other.Totals.Skipped != 0 || top.Totals.Skipped != 1 || top.Name != "." {
 		t.Errorf("%+v", suites)
 	}
 	bad := pack.Tests[1]
@@ -260,7 +269,7 @@ func TestTAP_Structure(t *testing.T) {
 	if rows[0] != "TAP version 14" || rows[1] != "1..6" {
 		t.Fatalf("%q", rows[:2])
 	}
-	point := regexp.MustCompile(`^(not )?ok (\d+) - ((?:[^#\\]|\\[#\\])*?)( # SKIP .*)?$`)
+	point := regexp.MustCompile(`^(not )?ok (\d+) - ((?:[^#\\]|\\[#\\])*?)( # (?:SKIP .*|interrupted))?$`)
 	n, block := 0, false
 	var states []string
 	for _, row := range rows[2:] {
@@ -283,7 +292,7 @@ func TestTAP_Structure(t *testing.T) {
 			t.Errorf("row %q", row)
 		}
 	}
-	if want := []string{"", "not ", "not ", "not ", " # SKIP stopped", " # SKIP not run"}; !slices.Equal(states, want) {
+	if want := []string{"", "not ", "not ", "not ", "not  # interrupted", " # SKIP not run"}; !slices.Equal(states, want) {
 		t.Errorf("%q, want %q", states, want)
 	}
 }
@@ -314,6 +323,19 @@ var errFull = errors.New("no space left on device")
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// What is divided once is shown with the digits that it has.
+func TestInSeconds(t *testing.T) {
+	for ms := range int64(100_000) {
+		text, err := json.Marshal(inSeconds(time.Duration(ms)*time.Millisecond + 499*time.Microsecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, behind, _ := strings.Cut(string(text), "."); len(behind) > 3 {
+			t.Fatalf("%d ms are %s", ms, text)
+		}
+	}
+}
 
 func TestSummary_Sentence(t *testing.T) {
 	for want, s := range map[string]Summary{

@@ -119,14 +119,15 @@ func indented(text string) []string {
 type Summary struct {
 	Total       int     `json:"total"`
 	Passed      int     `json:"passed"`
-	Failed      int     `json:"failed"` // failed, in error or out of time
+	Failed      int     `json:"failed"`            // failed, in error or out of time
+	Stopped     int     `json:"stopped,omitempty"` // while they were played: the suite was interrupted
 	NotRun      int     `json:"not_run"`
 	Seconds     float64 `json:"seconds"`
 	Seed        *uint64 `json:"seed,omitempty"` // of the order, if it was shuffled
 	Interrupted bool    `json:"interrupted,omitempty"`
 	Kept        string  `json:"kept,omitempty"` // the folder of what is kept
 
-	Results []Result `json:"results"` // in the order of the suite
+	Results []Result `json:"results,omitempty"` // in the order of the suite
 }
 
 // OK reports whether every case was run and passed.
@@ -139,6 +140,8 @@ func (s *Summary) count(r Result) {
 		s.Passed++
 	case r.Status.bad():
 		s.Failed++
+	case r.Status == StatusInterrupted:
+		s.Stopped++
 	default:
 		s.NotRun++
 	}
@@ -149,6 +152,9 @@ func (s Summary) sentence() string {
 	parts := []string{fmt.Sprintf("%d passed", s.Passed)}
 	if s.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", s.Failed))
+	}
+	if s.Stopped > 0 {
+		parts = append(parts, fmt.Sprintf("%d stopped", s.Stopped))
 	}
 	if s.NotRun > 0 {
 		parts = append(parts, fmt.Sprintf("%d not run", s.NotRun))
@@ -171,4 +177,9 @@ func plural(n int, noun string) string {
 func took(seconds float64) string { return fmt.Sprintf("%.2f s", seconds) }
 
 // since are the seconds that have passed, to the millisecond.
-func since(began time.Time) float64 { return time.Since(began).Round(time.Millisecond).Seconds() }
+func since(began time.Time) float64 { return inSeconds(time.Since(began)) }
+
+// inSeconds divides once, so that the number is shown with three digits and no more.
+func inSeconds(d time.Duration) float64 {
+	return float64(d.Round(time.Millisecond).Milliseconds()) / 1000
+}

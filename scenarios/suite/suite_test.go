@@ -194,7 +194,7 @@ func TestRun_InterruptedSaysWhatWasDone(t *testing.T) {
 		}
 	}}
 	sum, err := s.Run(ctx)
-	if err != nil || !sum.Interrupted || sum.Passed != 1 || sum.NotRun != 3 || sum.Results[1].Status != StatusInterrupted || sum.Results[2].Status != StatusNotRun {
+	if err != nil || !sum.Interrupted || sum.Passed != 1 || sum.Stopped != 1 || sum.NotRun != 2 || sum.Results[1].Status != StatusInterrupted || sum.Results[2].Status != StatusNotRun {
 		t.Errorf("%+v, %v", sum, err)
 	}
 	empty(t, os.Getenv("TMPDIR"))

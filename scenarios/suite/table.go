@@ -24,7 +24,7 @@ var verdicts = map[Status]string{
 }
 
 func (t *table) Result(r Result) error {
-	if !t.verbose && r.Updated == "" && !r.Status.bad() {
+	if !t.verbose && r.Updated == "" && (r.Status == StatusPassed || r.Status == StatusNotRun) {
 		return nil
 	}
 	var b strings.Builder

@@ -20,13 +20,15 @@ func (t *tap) Begin(s Summary) error {
 func (t *tap) Result(r Result) error {
 	t.n++
 	var b strings.Builder
-	if r.Status.bad() {
+	if r.Status.bad() || r.Status == StatusInterrupted {
 		b.WriteString("not ")
 	}
 	fmt.Fprintf(&b, "ok %d - %s", t.n, tapText(r.Name+": "+r.Title))
 	switch r.Status {
 	case StatusPassed, StatusFailed, StatusError, StatusTimeout:
-	case StatusInterrupted, StatusNotRun:
+	case StatusInterrupted:
+		fmt.Fprintf(&b, " # %s", r.Status)
+	case StatusNotRun:
 		fmt.Fprintf(&b, " # SKIP %s", strings.ToLower(verdicts[r.Status]))
 	}
 	b.WriteString("\n  ---\n")
