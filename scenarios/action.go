@@ -136,8 +136,6 @@ type ClockJump struct {
 	Nth  int            `yaml:"nth" check:"positive"`
 }
 
-func (ClockJump) mistake() (message, remedy, key string) { return "", "", "" }
-
 // Fault is what befalls the process that serves the run: it is a real one, of its own,
 // and another goes on after it.
 type Fault struct {

@@ -195,6 +195,9 @@ func readDelivery(n config.Node) (Delivery, error) {
 		}
 		return d, nil
 	}
+	if n.Has("who") {
+		return d, n.Get("who").Problem(`write by: the approver who signs`, "there is no such key")
+	}
 	return d, n.Decode(&d)
 }
 

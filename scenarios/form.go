@@ -229,13 +229,13 @@ func (c *formCheck) actions() {
 		}
 	}
 	for i, f := range c.form.Faults {
-		if message, remedy, key := f.mistake(); message != "" {
-			c.wrong(remedy, message, "faults", fmt.Sprint(i), key)
+		message, remedy, key := f.mistake()
+		at := []string{"faults", fmt.Sprint(i), key}
+		if key == "" { // it is about the whole fault
+			at = at[:2]
 		}
-	}
-	for i, j := range c.form.Clock {
-		if message, remedy, key := j.mistake(); message != "" {
-			c.wrong(remedy, message, "clock", fmt.Sprint(i), key)
+		if message != "" {
+			c.wrong(remedy, message, at...)
 		}
 	}
 	if len(c.form.Faults) > 0 && c.form.Expect != nil && c.form.Expect.Begin != nil {

@@ -246,7 +246,11 @@ func (d *decoder) take(t *tree, err error) {
 }
 
 func (d *decoder) mismatch(t *tree, want string) {
-	d.refuse(t.at, t.remedy(want), "this is %s; it must be %s", t.kind, want)
+	remedy := t.remedy(want)
+	if n := len(d.path); n > 0 && d.path[n-1] == "mode" && want == text.String() && t.kind == whole && len(t.text) < 4 {
+		remedy = fmt.Sprintf("put it in quotes, with four digits: %q", strings.Repeat("0", 4-len(t.text))+t.text)
+	}
+	d.refuse(t.at, remedy, "this is %s; it must be %s", t.kind, want)
 }
 
 // remedy says how a value of the wrong kind was probably meant.

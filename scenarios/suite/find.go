@@ -178,13 +178,23 @@ func load(file string, o scenarios.LoadOptions) ([]Case, []string, error) {
 	var warnings []string
 	for _, s := range loaded {
 		cases = append(cases, Case{
-			Name: filepath.ToSlash(filepath.Join(filepath.Dir(file), s.Name())), Title: s.Title, File: file, name: s.Name(),
+			Name: caseName(file, s.Case), Title: s.Title, File: file, name: s.Name(),
 		})
 		for _, w := range s.Config.Warnings {
 			warnings = append(warnings, w.String())
 		}
 	}
 	return cases, warnings, nil
+}
+
+// caseName is the path of a file without its ending, and the case as it is called: values
+// of a matrix are no part of a path.
+func caseName(file, of string) string {
+	name := strings.TrimSuffix(filepath.ToSlash(filepath.Clean(file)), filepath.Ext(file))
+	if of != "" {
+		name += "[" + of + "]"
+	}
+	return name
 }
 
 // holdsScenario looks whether a file is a scenario.

@@ -151,3 +151,15 @@ func TestShuffle_TheSeedAloneDecides(t *testing.T) {
 		t.Errorf("%q", one)
 	}
 }
+
+// Values of a matrix are part of a case's name as they are, whatever a path would be of
+// them.
+func TestFind_ValuesAreNoPath(t *testing.T) {
+	tree(t, map[string]string{
+		"sallyport.yaml": calcConfig, "b/m.yaml": strings.Replace(calcScenario, "It is 12.", "\"${v}\"", 1) + "matrix: {v: [a/../../b, .., a//b]}\n",
+	})
+	found, err := Find([]string{"./b"}, scenarios.LoadOptions{})
+	if want := []string{"b/m[v=a/../../b]", "b/m[v=..]", "b/m[v=a//b]"}; err != nil || !slices.Equal(names(found.Cases), want) {
+		t.Errorf("%q, %v", names(found.Cases), err)
+	}
+}
