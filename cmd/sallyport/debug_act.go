@@ -172,12 +172,13 @@ func (sh *shell) resume(ctx context.Context, args string) error {
 		if err := sh.tell(ctx); err != nil {
 			return err
 		}
-		d.ask = false
-		last, err := d.attend(ctx)
-		sh.shown = max(sh.shown, last.Seq) // its progress was told
-		return err
+		sh.app.lastly(d.endAtOnce)
+		return sh.lively(ctx, func() error {
+			_, err := d.serve(ctx)
+			return err
+		})
 	})
-	return errors.Join(err, sh.acted(ctx, err == nil))
+	return errors.Join(err, sh.acted(ctx, err == nil || ctx.Err() != nil))
 }
 
 func (sh *shell) cancel(ctx context.Context, args string) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -77,7 +78,7 @@ func (sh *shell) step(ctx context.Context, args string) error {
 		}
 		moved, err := sh.alive(ctx)
 		if err != nil {
-			return err
+			return sh.halted(ctx, moved, err)
 		}
 		if !moved {
 			break
@@ -105,7 +106,7 @@ func (sh *shell) onward(ctx context.Context, args string, move movement) error {
 		}
 		moved, err := sh.alive(ctx)
 		if err != nil {
-			return err
+			return sh.halted(ctx, moved, err)
 		}
 		if !moved {
 			return sh.stopped(ctx, stop)
@@ -181,9 +182,11 @@ func (sh *shell) follow(ctx context.Context, args string) error {
 	if _, err := sh.session.Goto(ctx, sh.session.Steps()); err != nil {
 		return err
 	}
+	sh.shown = max(sh.shown, sh.session.Position().Seq)
 	sh.print("Following run %s from %s.\n", sh.session.ID(), sh.session.Position())
 	for {
 		stop, err := sh.session.Step(ctx)
+		sh.shown = max(sh.shown, sh.session.Position().Seq)
 		switch {
 		case err != nil:
 			return err
@@ -198,7 +201,6 @@ func (sh *shell) follow(ctx context.Context, args string) error {
 			}
 		default:
 			sh.print("%s\n", entryLine(sh.session.Moment().Entry))
-			sh.shown = max(sh.shown, stop.Seq)
 		}
 	}
 }
@@ -245,12 +247,19 @@ func (sh *shell) stands() bool {
 	return run.Open == nil || run.Open.Kind == agent.Present
 }
 
+// expired reports whether what the run waits for comes too late.
+func expired(run agent.Run) bool {
+	return !run.Deadline.IsZero() && !time.Now().Before(run.Deadline)
+}
+
 // end says what is the end of what is recorded.
 func (sh *shell) end() {
 	run := sh.session.Last()
 	switch {
 	case run.State.Final():
 		sh.print("This is the end: the run is %s.\n", terminal.Line(stateWords(run)))
+	case run.State == agent.StateAwaitingApproval && expired(run):
+		sh.print("This is the end of what is recorded: the candidate has expired at %s, which a step records.\n", clock(run.Deadline))
 	case run.State == agent.StateAwaitingApproval:
 		sh.print("This is the end of what is recorded: the run waits for a decision. See it with call; approve, reject or edit it.\n")
 	case run.State == agent.StateNeedsVerification && run.Open == nil:
@@ -283,12 +292,15 @@ func (sh *shell) alive(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	run := sh.session.Last()
-	overdue := !run.Deadline.IsZero() && !time.Now().Before(run.Deadline)
+	overdue := expired(run)
 	switch {
 	case sh.readOnly || run.State.Final():
 		return false, nil
 	case sh.stands() && !overdue:
 		return false, nil
+	}
+	if overdue && run.State == agent.StateAwaitingApproval {
+		sh.print("The candidate has expired at %s: this is recorded now.\n", clock(run.Deadline))
 	}
 	seq := run.Seq
 	err := sh.app.atDesk(run.ID, "", func(d *desk) error {
@@ -301,18 +313,47 @@ func (sh *shell) alive(ctx context.Context) (bool, error) {
 		if err := sh.tell(ctx); err != nil {
 			return err
 		}
-		if o := sh.session.Last().Open; o != nil && !o.Released {
-			if _, err := sh.app.steer(ctx, d, agent.StepOnce{}); err != nil {
-				return err
+		return sh.lively(ctx, func() error {
+			if o := sh.session.Last().Open; o != nil && !o.Released {
+				if _, err := sh.app.steer(ctx, d, agent.StepOnce{}); err != nil {
+					return err
+				}
 			}
-		}
-		_, err := d.serve(ctx)
-		return err
+			_, err := d.serve(ctx)
+			return err
+		})
 	})
 	if told := sh.tell(ctx); err == nil {
 		err = told
 	}
 	return sh.session.Last().Seq > seq, err
+}
+
+// lively does what lets the run go on, and meanwhile writes a line for each entry as soon
+// as it is recorded. While it is at work, Ctrl-C is answered.
+func (sh *shell) lively(ctx context.Context, do func() error) error {
+	told := watching(ctx, sh.engine, sh.session.ID(), sh.shown+1, func(e agent.Entry) { sh.print("live: %s\n", entryLine(e)) })
+	sh.serving.Store(true)
+	err := do()
+	sh.serving.Store(false)
+	_, lost := sh.session.Refresh(context.WithoutCancel(ctx))
+	told.reach(sh.session.Last().Seq)
+	told.stop()
+	sh.shown = max(sh.shown, told.last)
+	return errors.Join(err, lost)
+}
+
+// halted is a movement that failed after the run itself went on, or that was interrupted:
+// the cursor is at what happened last.
+func (sh *shell) halted(ctx context.Context, moved bool, err error) error {
+	if !moved && ctx.Err() == nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if _, lost := sh.session.Goto(ctx, sh.session.Steps()); lost != nil {
+		return errors.Join(err, lost)
+	}
+	return errors.Join(err, sh.where(ctx))
 }
 
 // tell reads what was appended, and writes a line for each entry of it.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -94,11 +95,25 @@ func (sh *shell) doOnScreen(ctx context.Context, line string, out io.Writer) err
 		return hinted(sh.interruptibly(ctx, line))
 	}
 	was := sh.out
+	out = &shared{to: out}
 	sh.out = out
 	defer func() { sh.out = was }()
 	defer sh.app.stdout.divert(out)()
 	defer sh.app.stderr.divert(out)()
 	return hinted(sh.do(ctx, line))
+}
+
+// shared lets several write to one.
+type shared struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+// Write implements io.Writer.
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(p)
 }
 
 // hinted is an error with what to do next.

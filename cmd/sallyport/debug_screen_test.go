@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -134,6 +135,31 @@ func TestDebugScreen_KilledLeavesTheRun(t *testing.T) {
 	u.must(exitOK, "approve", "r", "--sha256", u.digest())
 	if u.puts() != 1 || u.reached("get") != 2 {
 		t.Errorf("called: %q", u.read("stub/calls"))
+	}
+}
+
+// Ctrl-C while a call is in flight says that it is waited for; then the screen is where
+// the run is.
+func TestDebugScreen_InterruptedStep(t *testing.T) {
+	u := newUser(t)
+	savingDesk(u)
+	wait := u.write("stub/wait", "")
+	s := u.open("debug", "task.yaml", "--id", "r")
+	s.looks(u, "@ step 2/2", "paused  ACTING")
+	s.enter("ss")
+	u.until("the call is under way", func() bool {
+		_, err := os.Stat(u.path("stub", "calls"))
+		return err == nil
+	})
+	s.enter("\x03")
+	s.looks(u, "a call that was sent already is waited for")
+	if err := os.Remove(wait); err != nil {
+		t.Fatal(err)
+	}
+	s.looks(u, "@ step 7/7", "[observe]")
+	s.enter("q")
+	if code, written := s.end(); code != int(exitOK) || u.reached("get") != 1 {
+		t.Errorf("exit code %d\n%q", code, written)
 	}
 }
 

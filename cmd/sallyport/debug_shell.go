@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"text/tabwriter"
 
 	"sallyport/agent"
@@ -28,10 +29,11 @@ type shell struct {
 	readOnly bool
 	script   bool // nobody types: lines are shown, and the first that fails ends it
 
-	displays []string // paths that are shown after each movement
-	last     string   // the movement that an empty line repeats
-	shown    int64    // the entry up to which what happens was told
-	depth    int      // of files that read files
+	displays []string    // paths that are shown after each movement
+	last     string      // the movement that an empty line repeats
+	shown    int64       // the entry up to which what happens was told
+	serving  atomic.Bool // the run itself goes on: a call may be in flight
+	depth    int         // of files that read files
 	over     bool
 }
 
@@ -206,6 +208,9 @@ func (sh *shell) interruptibly(ctx context.Context, line string) error {
 			return false
 		}
 		stop()
+		if sh.serving.Swap(false) {
+			sh.app.say("\nInterrupted: nothing new is started; a call that was sent already is waited for.")
+		}
 		return true
 	})()
 	return sh.do(ctx, line)

@@ -328,3 +328,96 @@ func TestHistory_KeepsTheNewestLines(t *testing.T) {
 		t.Errorf("%d lines, %v", h.Len(), err)
 	}
 }
+
+// A step tells each entry as it is recorded, once. Ctrl-C says at once that the call which
+// was sent is waited for, and then the cursor is where the run is.
+func TestDebug_TellsAStepAsItHappens(t *testing.T) {
+	u := newUser(t)
+	savingDesk(u)
+	d := u.open("debug", "task.yaml", "--line", "--id", "r")
+	d.see(prompt)
+	d.enter("step\r")
+	d.see("proposed")
+	d.see(prompt)
+	wait := u.write("stub/wait", "")
+	d.enter("step\r")
+	d.see("checked") // while the call is under way
+	d.enter(ctrlC)
+	d.see("Interrupted: nothing new is started; a call that was sent already is waited for.")
+	if err := os.Remove(wait); err != nil {
+		t.Fatal(err)
+	}
+	d.see("@ step 7/7 · seq 7 · observe (paused)")
+	d.see("interrupted; nothing new was started")
+	d.see(prompt)
+	d.enter("resume\r")
+	d.see("@ step 20/20 · seq 20 · awaiting_approval")
+	d.see(prompt)
+	d.enter("follow\r")
+	d.see("Following run r")
+	d.enter(ctrlC)
+	d.see(prompt)
+	d.enter("pause\r")
+	d.see("@ step 21/21 · seq 21 · awaiting_approval (paused)")
+	d.see(prompt)
+	d.enter(ctrlD)
+	code, screen := d.end()
+	if code != 0 || u.reached("get") != 2 {
+		t.Errorf("exit code %d, called: %q", code, u.read("stub/calls"))
+	}
+	for seq := 3; seq <= 21; seq++ {
+		if n := strings.Count(screen, fmt.Sprintf("live: %4d  ", seq)); n != 1 {
+			t.Errorf("entry %d is told %d times\n%s", seq, n, screen)
+		}
+	}
+}
+
+// What stops a follower is not told again.
+func TestDebug_FollowingTellsNothingTwice(t *testing.T) {
+	u := newUser(t)
+	savingDesk(u)
+	wait := u.write("stub/wait", "")
+	serving := u.open("run", "task.yaml", "--id", "r", "--no-input")
+	u.until("the first call is under way", func() bool {
+		_, err := os.Stat(u.path("stub", "calls"))
+		return err == nil
+	})
+	d := u.open("debug", "r", "--line")
+	d.see(prompt)
+	d.enter("break awaiting_approval\r")
+	d.see("Breakpoint 1")
+	d.see(prompt)
+	d.enter("follow\r")
+	d.see("Following run r")
+	if err := os.Remove(wait); err != nil {
+		t.Fatal(err)
+	}
+	d.see("the run waits for a decision")
+	d.see(prompt)
+	serving.end()
+	d.enter("pause\r")
+	d.see("(paused)")
+	d.see(prompt)
+	d.enter(ctrlD)
+	if _, screen := d.end(); strings.Count(screen, "live: ") != 1 {
+		t.Errorf("more is told than the pause:\n%s", screen)
+	}
+}
+
+// Where the candidate has expired, no decision is offered, and a step says what it does.
+func TestDebug_ACandidateThatHasExpired(t *testing.T) {
+	u := newUser(t)
+	savingDesk(u)
+	u.write("sallyport.yaml", strings.Replace(u.read("sallyport.yaml"), "{approvers: 1}", "{approvers: 1, expires: 2s}", 1))
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	u.until("the candidate has expired", func() bool { return strings.Contains(u.run("approvals").stdout, "(expired)") })
+	got := u.debugged(exitOK, "r", "goto end\nstep\n").stdout
+	before, after, found := strings.Cut(got, prompt+"step\n")
+	if !found || !strings.Contains(before, "the candidate has expired at") || strings.Contains(before, "approve, reject") {
+		t.Errorf("at the end:\n%s", got)
+	}
+	said, _, recorded := strings.Cut(after, "live: ")
+	if !recorded || !strings.Contains(said, "The candidate has expired at") || !strings.Contains(after, "expired           observe") {
+		t.Errorf("the step:\n%s", after)
+	}
+}

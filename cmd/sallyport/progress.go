@@ -7,8 +7,7 @@ import (
 	"sallyport/agent"
 )
 
-// progress writes one line per transition of a run to stderr, while somebody attends
-// to it.
+// progress writes one line per transition of a run, while somebody attends to it.
 type progress struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -29,15 +28,20 @@ func (a *app) progress(ctx context.Context, e agent.Engine, run string) *progres
 		}
 		from = entry.Seq
 	}
+	return watching(ctx, e, run, from, func(entry agent.Entry) { a.say("%s", entryLine(entry)) })
+}
+
+// watching has every entry written as it is recorded, from one on. The caller stops it.
+func watching(ctx context.Context, e agent.Engine, run string, from int64, write func(agent.Entry)) *progress {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	p := &progress{cancel: cancel}
+	p := &progress{cancel: cancel, last: from - 1}
 	p.seen = sync.NewCond(&p.mu)
 	p.done.Go(func() { // ends with ctx; stop waits for it
 		for entry, err := range e.Journal(ctx, run, from, true) {
 			if err != nil {
 				break
 			}
-			a.say("%s", entryLine(entry))
+			write(entry)
 			p.saw(entry.Seq)
 		}
 		p.end()

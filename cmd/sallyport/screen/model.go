@@ -142,6 +142,8 @@ func (m *model) press(k tea.KeyPressMsg) {
 	case m.working != nil && k.String() == "ctrl+c":
 		m.working()
 		m.queued = nil
+		m.message = "Stopping: nothing new is started; a call that was sent already is waited for."
+		m.drawFoot()
 	case m.working != nil:
 		if len(m.queued) < maxQueued {
 			m.queued = append(m.queued, k)

@@ -102,6 +102,19 @@ func (m *model) draw() {
 	m.frame = strings.Join(rows[:min(len(rows), m.height)], "\n")
 }
 
+// drawFoot makes only what stands below the panes anew: there is a message, and something
+// else may have the session.
+func (m *model) drawFoot() {
+	rows, foot := strings.Split(m.frame, "\n"), m.foot()
+	if len(rows) <= len(foot) {
+		return
+	}
+	for i, r := range foot {
+		rows[len(rows)-len(foot)+i] = fits(r, m.width)
+	}
+	m.frame = strings.Join(rows, "\n")
+}
+
 // fill gives a pane what it shows at the cursor.
 func (m *model) fill(p place) {
 	s := m.session()
