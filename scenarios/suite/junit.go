@@ -72,7 +72,7 @@ func (j *junit) End(s Summary) error {
 	all := junitSuites{Name: "sallyport", Time: junitTime(s.Seconds)}
 	at := map[string]int{}
 	for _, r := range s.Results {
-		folder := path.Dir(r.Name)
+		folder, _ := split(r.Name)
 		i, ok := at[folder]
 		if !ok {
 			i = len(all.Suites)
@@ -97,11 +97,21 @@ func (j *junit) End(s Summary) error {
 	return written(err)
 }
 
+// split is the folder of a case and the rest of its name: values of a matrix may hold slashes.
+func split(name string) (folder, base string) {
+	file, values, found := strings.Cut(name, "[")
+	if found {
+		values = "[" + values
+	}
+	return path.Dir(file), path.Base(file) + values
+}
+
 // add adds a case. What a service shows of it is escaped like a line for people, which
 // also leaves nothing that XML cannot hold.
 func (s *junitSuite) add(r Result) {
+	folder, base := split(r.Name)
 	c := junitCase{
-		Name: line(path.Base(r.Name)), ClassName: line(strings.ReplaceAll(path.Dir(r.Name), "/", ".")),
+		Name: line(base), ClassName: line(strings.ReplaceAll(folder, "/", ".")),
 		File: line(r.File), Time: junitTime(r.Seconds),
 		Out: &junitText{strings.Join(append([]string{line(r.Title)}, details(r)...), "\n")},
 	}
