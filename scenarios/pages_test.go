@@ -48,6 +48,40 @@ func TestPages_ExamplesHold(t *testing.T) {
 	}
 }
 
+// What the page of scripted servers calls a whole description is one that a Host takes.
+func TestPages_TheWholeDescriptionIsPlayed(t *testing.T) {
+	page, err := os.ReadFile("../docs/scenarios/scripted-servers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "This is a whole description:\n\n```yaml\n")
+	description, _, ok := strings.Cut(rest, "```\n")
+	if !ok {
+		t.Fatal("the page has no such description")
+	}
+	file := filepath.Join(t.TempDir(), "whole.yaml")
+	if err := os.WriteFile(file, []byte(`scenario: Both tools of the library are offered, and answer
+task: Find Emma, and lend it.
+servers:
+  library:
+    script:
+      `+strings.ReplaceAll(strings.TrimSpace(description), "\n", "\n      ")+`
+tools:
+  library__find: {owner: me, risk: read}
+  library__lend: {owner: me, risk: read, result: status}
+model:
+  script:
+    - call: {tool: library__find, args: {title: Emma}}
+    - call: {tool: library__lend}
+    - say: It is lent.
+expect:
+  calls: [{tool: library__find, status: ok}, {tool: library__lend, status: rejected, sent: true}]
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hold(t, file)
+}
+
 // hold plays every case of a file.
 func hold(t *testing.T, file string) {
 	t.Helper()
