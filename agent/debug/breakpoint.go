@@ -77,11 +77,13 @@ func (b *Breakpoint) on(m Moment) (bool, error) {
 // "budget calls>=8", "budget tokens>50%" or "step 12", with " if " and a condition behind
 // it or not. A state, row, kind of event, risk or number works without its subject.
 func (s *Session) Break(text string) (*Breakpoint, error) {
-	what, when, _ := strings.Cut(strings.TrimSpace(text), " if ")
+	what, when, err := conditional(text)
+	if err != nil {
+		return nil, err
+	}
 	subject, value, _ := strings.Cut(strings.TrimSpace(what), " ")
 	b := &Breakpoint{On: Subject(subject), Value: strings.TrimSpace(value)}
 	if b.Value == "" {
-		var err error
 		if b.On, b.Value, err = s.guess(subject); err != nil {
 			return nil, err
 		}
@@ -92,9 +94,21 @@ func (s *Session) Break(text string) (*Breakpoint, error) {
 	return b, s.add(b, when)
 }
 
+// conditional cuts the condition off what it stands behind.
+func conditional(text string) (what, when string, err error) {
+	what, when, found := strings.Cut(strings.TrimSpace(text)+" ", " if ")
+	if when = strings.TrimSpace(when); found && when == "" {
+		return "", "", fmt.Errorf("set a breakpoint on %q: behind if, the condition is missing", strings.TrimSpace(what))
+	}
+	return what, when, nil
+}
+
 // Watch sets a breakpoint on the change of a value.
 func (s *Session) Watch(at string) (*Breakpoint, error) {
-	at, when, _ := strings.Cut(strings.TrimSpace(at), " if ")
+	at, when, err := conditional(at)
+	if err != nil {
+		return nil, err
+	}
 	p, err := parsePath(strings.TrimSpace(at))
 	if err != nil {
 		return nil, err
@@ -342,7 +356,8 @@ func parseThreshold(text string) (threshold, error) {
 	if at < 0 {
 		return threshold{}, bad
 	}
-	t := threshold{of: budgetOf[strings.TrimSpace(text[:at])]}
+	name, whole := strings.TrimSpace(text[:at]), text
+	t := threshold{of: budgetOf[name]}
 	for _, how := range []string{">=", ">", "=="} { // what is used only grows
 		if rest, ok := strings.CutPrefix(text[at:], how); ok {
 			t.how = how
@@ -354,6 +369,9 @@ func parseThreshold(text string) (threshold, error) {
 	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if t.of == nil || t.how == "" || err != nil || !(n >= 0) {
 		return threshold{}, bad
+	}
+	if percent && (n > 100 || n == 100 && t.how == ">") && (name == "calls" || name == "turns") {
+		return threshold{}, fmt.Errorf("set a breakpoint on budget %q: no more than 100%% of the %s are ever used", whole, name)
 	}
 	t.n, t.percent = n, percent
 	return t, nil

@@ -33,6 +33,8 @@ func TestBreak_StopsWhereItSays(t *testing.T) {
 		"budget calls==1":         {3},
 		"budget turns>8%":         {6}, // of 24
 		"budget calls>20%":        {13},
+		"budget tokens>=101%":     nil, // what a turn takes is known behind it
+		"budget calls>=100%":      nil,
 		"budget tokens > 29":      {6},
 		"step 7":                  {7},
 		"7":                       {7},
@@ -93,10 +95,14 @@ func TestBreak_SaysWhatItDoesNotKnow(t *testing.T) {
 		"budget calls<8":              "want such as calls>=8",
 		"budget calls>=x":             "want such as calls>=8",
 		"budget calls>=-1":            "want such as calls>=8",
+		"budget calls>=101%":          "no more than 100% of the calls are ever used",
+		"budget turns>100%":           "no more than 100% of the turns are ever used",
+		"execute if":                  "the condition is missing",
+		"state execute if ":           "the condition is missing",
 		"budget calls>=NaN":           "want such as calls>=8",
 		"step 0":                      "want a number from 1",
 		"colour red":                  "want one of state, tool",
-		"state model if":              "want one of",
+		"state model if":              "the condition is missing",
 		"state model if run.colour":   "run has id, version",
 		"state model if used.calls >": "it ends where a value should be",
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,23 +18,23 @@ func movingVerbs() []verb {
 	return []verb{
 		{names: []string{"step", "s"}, args: "[N]", says: "go a step forward, or N; at the end of what is recorded, let the run go on by one effect", moves: true, do: (*shell).step},
 		{names: []string{"next", "n"}, says: "go forward to the end of the tool call in hand, or of the next", moves: true,
-			do: func(sh *shell, ctx context.Context, args string) error {
-				return sh.onward(ctx, args, (*debug.Session).Next)
+			do: func(sh *shell, ctx context.Context, _ string) error {
+				return sh.onward(ctx, (*debug.Session).Next)
 			}},
 		{names: []string{"continue", "c"}, says: "go forward to a breakpoint, or to where the run ends or waits", moves: true,
-			do: func(sh *shell, ctx context.Context, args string) error {
-				return sh.onward(ctx, args, (*debug.Session).Continue)
+			do: func(sh *shell, ctx context.Context, _ string) error {
+				return sh.onward(ctx, (*debug.Session).Continue)
 			}},
 		{names: []string{"until"}, args: "STATE", says: "go forward to where the state is entered", moves: true, do: (*shell).until,
 			complete: func(sh *shell) []string { return sh.session.Known(debug.OnState) }},
 		{names: []string{"back", "rs", "reverse-step"}, args: "[N]", says: "go a step back, or N: this only reads", moves: true, do: (*shell).back},
 		{names: []string{"rn", "reverse-next"}, says: "go back to where the call before ended", moves: true,
-			do: func(sh *shell, ctx context.Context, args string) error {
-				return sh.backward(ctx, args, (*debug.Session).ReverseNext)
+			do: func(sh *shell, ctx context.Context, _ string) error {
+				return sh.backward(ctx, (*debug.Session).ReverseNext)
 			}},
 		{names: []string{"rewind", "rc", "reverse-continue"}, says: "go back to a breakpoint, or to the beginning", moves: true,
-			do: func(sh *shell, ctx context.Context, args string) error {
-				return sh.backward(ctx, args, (*debug.Session).Rewind)
+			do: func(sh *shell, ctx context.Context, _ string) error {
+				return sh.backward(ctx, (*debug.Session).Rewind)
 			}},
 		{names: []string{"goto", "g"}, args: "STEP|end", says: "go to a step", do: (*shell).goTo},
 		{names: []string{"follow"}, says: "go along while another process serves the run, until a breakpoint, its end, or Ctrl-C", do: (*shell).follow},
@@ -92,10 +93,7 @@ func (sh *shell) step(ctx context.Context, args string) error {
 
 // onward moves forward. Where what is recorded ends, the run itself goes on, effect by
 // effect, so that it can stop where it is told to.
-func (sh *shell) onward(ctx context.Context, args string, move movement) error {
-	if err := none("forward", args); err != nil {
-		return err
-	}
+func (sh *shell) onward(ctx context.Context, move movement) error {
 	for {
 		stop, err := move(sh.session, ctx)
 		if err != nil {
@@ -119,10 +117,10 @@ func (sh *shell) until(ctx context.Context, args string) error {
 	if state == agent.StateNone {
 		return usage("", "until: want a state: %s", strings.Join(sh.session.Known(debug.OnState), ", "))
 	}
-	if err := knownState(state); err != nil {
-		return err
+	if known := sh.session.Known(debug.OnState); !slices.Contains(known, args) {
+		return usage("states are "+strings.Join(known, ", "), "until %q: there is no such state", args)
 	}
-	return sh.onward(ctx, "", func(s *debug.Session, ctx context.Context) (debug.Stop, error) { return s.Until(ctx, state) })
+	return sh.onward(ctx, func(s *debug.Session, ctx context.Context) (debug.Stop, error) { return s.Until(ctx, state) })
 }
 
 func (sh *shell) back(ctx context.Context, args string) error {
@@ -142,10 +140,7 @@ func (sh *shell) back(ctx context.Context, args string) error {
 	return sh.stopped(ctx, stop)
 }
 
-func (sh *shell) backward(ctx context.Context, args string, move movement) error {
-	if err := none("backward", args); err != nil {
-		return err
-	}
+func (sh *shell) backward(ctx context.Context, move movement) error {
 	stop, err := move(sh.session, ctx)
 	if err != nil {
 		return err
@@ -160,8 +155,8 @@ func (sh *shell) goTo(ctx context.Context, args string) error {
 	step := sh.session.Steps()
 	if args != "end" {
 		var err error
-		if step, err = strconv.Atoi(args); err != nil {
-			return usage("", "goto %q: want the number of a step, or end", args)
+		if step, err = strconv.Atoi(args); err != nil || step < 1 {
+			return usage("", "goto %q: want the number of a step, from 1, or end", args)
 		}
 	}
 	stop, err := sh.session.Goto(ctx, step)
@@ -172,10 +167,7 @@ func (sh *shell) goTo(ctx context.Context, args string) error {
 }
 
 // follow goes along with a run that somebody else serves.
-func (sh *shell) follow(ctx context.Context, args string) error {
-	if err := none("follow", args); err != nil {
-		return err
-	}
+func (sh *shell) follow(ctx context.Context, _ string) error {
 	if _, err := sh.session.Refresh(ctx); err != nil {
 		return err
 	}

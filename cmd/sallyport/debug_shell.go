@@ -55,7 +55,7 @@ func verbs() []verb {
 
 func shellVerbs() []verb {
 	return []verb{
-		{names: []string{"runs"}, says: "list the runs", do: (*shell).runs},
+		{names: []string{"runs"}, args: "[FLAG ...]", says: "list the runs", do: (*shell).runs},
 		{names: []string{"open"}, args: "RUN", says: "look at another run", do: (*shell).openOther, complete: (*shell).runIDs},
 		{names: []string{"source"}, args: "FILE", says: "do the lines of a file", do: (*shell).source},
 		{names: []string{"help", "h", "?"}, args: "[COMMAND]", says: "say what the commands are", do: (*shell).help, complete: func(*shell) []string { return verbNames() }},
@@ -111,11 +111,16 @@ func (sh *shell) do(ctx context.Context, line string) error {
 	if v.acts && sh.readOnly {
 		return usage("begin the debugger without --read-only", "%s: the debugger only looks", v.names[0])
 	}
+	if args = strings.TrimSpace(args); v.args == "" && !v.acts {
+		if err := none(v.names[0], args); err != nil {
+			return err
+		}
+	}
 	if sh.last = ""; v.moves {
 		sh.last = line
 	}
 	sh.app.code = exitOK
-	return v.do(sh, ctx, strings.TrimSpace(args))
+	return v.do(sh, ctx, args)
 }
 
 // begin does what was given with --exec, or what is read.

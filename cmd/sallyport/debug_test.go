@@ -421,3 +421,21 @@ func TestDebug_ACandidateThatHasExpired(t *testing.T) {
 		t.Errorf("the step:\n%s", after)
 	}
 }
+
+// What a command does not take is refused, by the command that it was given to.
+func TestDebug_RefusesWhatMeansNothing(t *testing.T) {
+	u := newUser(t)
+	savingDesk(u)
+	u.must(exitParked, "run", "task.yaml", "--id", "r")
+	for line, want := range map[string]string{
+		"list x": `list: "x" is too much`, "info x": `info: "x" is too much`, "where x": `where: "x" is too much`, "calls x": `calls: "x" is too much`,
+		"why x": `bt: "x" is too much`, "c c": `continue: "c" is too much`, "rn x": `rn: "x" is too much`, "follow x": `follow: "x" is too much`,
+		"goto 0": "want the number of a step, from 1, or end", "goto -1": "want the number of a step, from 1, or end",
+		"until nosuch":     `until "nosuch": there is no such state`,
+		"break execute if": "the condition is missing", "watch state if": "the condition is missing",
+	} {
+		if got := u.debugged(exitUsage, "r", line+"\n"); !strings.Contains(got.messages, want) {
+			t.Errorf("%s: %s, want %s", line, got.messages, want)
+		}
+	}
+}
