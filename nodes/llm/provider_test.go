@@ -65,11 +65,11 @@ func TestScript_ReadsWhatProvidersSend(t *testing.T) {
 
 func TestScript_AProvidersTurnIsWhole(t *testing.T) {
 	for text, want := range map[string]string{
-		"script: [{raw: x, say: y}]":                          "is the whole turn",
-		"script: [{raw: x, chunks: [y]}]":                     "not several",
-		"script: [{say: x, profile: openai}]":                 "profile says how",
-		"script: [{raw: x, profile: opnai}]":                  "is no profile: there are openai, azure",
-		"script: [{unavailable: {final: true}}]":              "say why",
+		"script: [{raw: x, say: y}]":                            "is the whole turn",
+		"script: [{raw: x, chunks: [y]}]":                       "not several",
+		"script: [{say: x, profile: openai}]":                   "profile says how",
+		"script: [{raw: x, profile: opnai}]":                    "is no profile: there are openai, azure",
+		"script: [{unavailable: {final: true}}]":                "say why",
 		"script: [{unavailable: {reason: cut, after: 5}}]":      "no length of time",
 		"script: [{unavailable: {reason: cut, finally: true}}]": "finally",
 	} {
