@@ -188,10 +188,11 @@ func parseScript(name string, data []byte) (llm.Script, error) {
 // turns decodes a list of turns; line gives lines of the file for messages.
 func turns(name string, node ast.Node, line func(int) string) (llm.Script, error) {
 	s := llm.Script{File: name, Line: node.GetToken().Position.Line}
-	if _, ok := node.(*ast.SequenceNode); !ok {
+	list, ok := node.(*ast.SequenceNode)
+	if !ok {
 		return s, scriptErr(name, line, &yaml.SyntaxError{Message: "a script is a list of turns", Token: node.GetToken()})
 	}
-	for _, turn := range node.(*ast.SequenceNode).Values {
+	for _, turn := range list.Values {
 		if _, blank := turn.(*ast.NullNode); blank {
 			return s, scriptErr(name, line, &yaml.SyntaxError{Message: "a turn is blank: it must say, call or obey", Token: turn.GetToken()})
 		}
