@@ -111,6 +111,29 @@ func TestSuite_Killed(t *testing.T) {
 	})
 }
 
+// What is passed over is counted, and named if it is asked; what is wrong with the flags
+// is said once.
+func TestSuite_SaysWhatItDidNotPlay(t *testing.T) {
+	u := newUser(t)
+	suiteDesk(u)
+	u.write("pack/typo.yml", "scenaro: x\n")
+	e := u.must(exitOK, "test", "pack", "-run", "quick", "-v")
+	for _, want := range []string{"Warning: pack/typo.yml: passed over: ", "Passed over: 2 YAML files without `scenario:`\n  pack/sallyport.yaml\n  pack/typo.yml\n"} {
+		if !strings.Contains(e.messages, want) {
+			t.Errorf("it does not say %q:\n%s", want, e.messages)
+		}
+	}
+	if e := u.must(exitUsage, "test", "pack", "-run", "a", "-run", "b"); !strings.Contains(e.messages, "given twice") {
+		t.Errorf("%s", e.messages)
+	}
+	if e := u.must(exitUsage, "test", "pack", "--config", "none.yaml"); strings.Count(e.messages, "none.yaml") != 1 {
+		t.Errorf("%s", e.messages)
+	}
+	if e := u.must(exitOK, "test", "--help"); !strings.Contains(e.stdout, "jsonl, junit or tap") {
+		t.Errorf("%s", e.stdout)
+	}
+}
+
 // calls are those that have reached the stub.
 func (u *user) calls() string {
 	data, err := os.ReadFile(u.path("stub", "calls"))

@@ -23,9 +23,30 @@ import (
 	"sallyport/scenarios/suite"
 )
 
+// onceText is the value of a flag that is given once.
+type onceText struct {
+	text  string
+	given bool
+}
+
+// Set implements the flag.
+func (o *onceText) Set(text string) error {
+	if o.given {
+		return errors.New("it is given twice; one expression can say both, as in 'a|b'")
+	}
+	o.text, o.given = text, true
+	return nil
+}
+
+// String implements the flag.
+func (o *onceText) String() string { return o.text }
+
+// Type implements the flag.
+func (o *onceText) Type() string { return "REGEX" }
+
 // testFlags are those of `test`.
 type testFlags struct {
-	run            string
+	run            onceText
 	jobs           int
 	verbose        bool
 	shuffle        shuffle
@@ -68,9 +89,11 @@ func (a *app) testCommand() *cobra.Command {
 		Use: "test PATH...", Short: "Play scenarios as a suite of tests",
 		Annotations: map[string]string{formatsKey: "table json jsonl junit tap"},
 		Long: `Play scenario files, each with a state and a workspace of its own, several at once. A
-PATH is a file, a folder, or a pattern in quotes. A folder is searched for *.yaml, with
-all below it but testdata and what begins with a dot. Files that hold no "scenario:"
-are passed over; one that cannot be read ends the command before anything is played.
+PATH is a file, a folder, or a pattern in quotes. A folder is searched for *.yaml and
+*.yml, with all below it but testdata and what begins with a dot. Files that hold no
+"scenario:" are passed over, and counted (-v names them); one that looks as if it were
+to hold it is warned of. One that cannot be read ends the command before anything is
+played.
 
 The exit code is 0 if all passed, 1 if not, 2 if nothing could be played.
 
@@ -89,7 +112,8 @@ is kept for it.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.test(c.Context(), args, f) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.run, "run", "", "only cases whose name the `REGEX` matches")
+	flags.Var(&f.run, "run", "only cases whose name the `REGEX` matches, or is or holds if it matches none")
+	flags.VarP(&a.output, "output", "o", "`FORMAT` of the report: table, json, jsonl, junit or tap")
 	flags.IntVarP(&f.jobs, "jobs", "j", runtime.GOMAXPROCS(0), "how `MANY` are played at once")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "list what passed too, and the slowest")
 	flags.Var(&f.shuffle, "shuffle", "play in another order; the seed is printed, and repeats it")
@@ -125,9 +149,9 @@ func oneDash(args []string) []string {
 func (f testFlags) check(a *app) (*regexp.Regexp, error) {
 	var re *regexp.Regexp
 	var err error
-	if f.run != "" {
-		if re, err = regexp.Compile(f.run); err != nil {
-			return nil, usage("give a regular expression in the syntax of Go", "-run %q: %w", f.run, err)
+	if f.run.text != "" {
+		if re, err = regexp.Compile(f.run.text); err != nil {
+			return nil, usage("give a regular expression in the syntax of Go", "-run %q: %w", f.run.text, err)
 		}
 	}
 	switch {
@@ -152,7 +176,7 @@ func (a *app) test(ctx context.Context, paths []string, f testFlags) error {
 	if err != nil {
 		return err
 	}
-	cases, err := a.findCases(paths, re)
+	cases, err := a.findCases(paths, re, f.verbose)
 	if err != nil {
 		return err
 	}
@@ -188,7 +212,12 @@ func (a *app) test(ctx context.Context, paths []string, f testFlags) error {
 }
 
 // findCases finds what is to be played, and says what is odd about it.
-func (a *app) findCases(paths []string, re *regexp.Regexp) ([]suite.Case, error) {
+func (a *app) findCases(paths []string, re *regexp.Regexp, verbose bool) ([]suite.Case, error) {
+	if a.configFile != "" { // else every file would say so
+		if _, err := os.Stat(a.configFile); err != nil {
+			return nil, usage("nothing was played", "read the configuration: %w", err)
+		}
+	}
 	found, err := suite.Find(paths, scenarios.LoadOptions{Config: a.configFile})
 	for _, w := range found.Warnings {
 		a.warn("Warning", w)
@@ -196,6 +225,7 @@ func (a *app) findCases(paths []string, re *regexp.Regexp) ([]suite.Case, error)
 	if err != nil {
 		return nil, usage("nothing was played", "%w", err)
 	}
+	a.passedOver(found.Passed, verbose)
 	if len(found.Cases) == 0 {
 		return nil, usage("write one as docs/scenarios/tutorial.md shows", "no scenario was found: of %d YAML files none holds `scenario:`", len(found.Passed))
 	}
@@ -204,6 +234,23 @@ func (a *app) findCases(paths []string, re *regexp.Regexp) ([]suite.Case, error)
 		return nil, usage("list the names with --list", "no scenario was selected: -run %q matches none of %d", re, len(found.Cases))
 	}
 	return cases, nil
+}
+
+// passedOver says how many files were not played, and which if it is asked.
+func (a *app) passedOver(files []string, verbose bool) {
+	switch n := len(files); {
+	case n == 0:
+		return
+	case n == 1:
+		a.say("Passed over: 1 YAML file without `scenario:`")
+	default:
+		a.say("Passed over: %d YAML files without `scenario:`", n)
+	}
+	if verbose {
+		for _, file := range files {
+			a.say("  %s", terminal.Line(file))
+		}
+	}
 }
 
 // caseRow is a case in a list.

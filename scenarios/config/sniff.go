@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,19 +13,27 @@ import (
 // programs, whose documents, anchors and tags are no business of ours. The error is an
 // [*Error].
 func HasKey(name string, data []byte, key string) (bool, error) {
+	keys, err := TopKeys(name, data)
+	return slices.Contains(keys, key), err
+}
+
+// TopKeys lists the keys at the top of a YAML file, those of every document that is a
+// mapping, as [HasKey] looks for them.
+func TopKeys(name string, data []byte) ([]string, error) {
+	var keys []string
 	f := &File{name: name, lines: strings.Split(string(data), "\n")}
 	switch {
 	case len(data) > MaxFile:
-		return false, f.whole("the file has %d bytes, more than %d", len(data), MaxFile)
+		return nil, f.whole("the file has %d bytes, more than %d", len(data), MaxFile)
 	case !utf8.Valid(data):
-		return false, f.whole("the file is not UTF-8 text")
+		return nil, f.whole("the file is not UTF-8 text")
 	}
 	if d, deep := f.tooDeep(string(data)); deep {
-		return false, diagnose([]Diagnostic{d})
+		return nil, diagnose([]Diagnostic{d})
 	}
 	parsed, err := parseYAML(data)
 	if err != nil {
-		return false, f.syntax(err)
+		return nil, f.syntax(err)
 	}
 	for _, doc := range parsed.Docs {
 		m, ok := doc.Body.(*ast.MappingNode)
@@ -32,10 +41,8 @@ func HasKey(name string, data []byte, key string) (bool, error) {
 			continue
 		}
 		for _, v := range m.Values {
-			if strings.Trim(v.Key.String(), `"'`+byteOrderMark) == key {
-				return true, nil
-			}
+			keys = append(keys, strings.Trim(v.Key.String(), `"'`+byteOrderMark))
 		}
 	}
-	return false, nil
+	return keys, nil
 }

@@ -16,8 +16,14 @@ import (
 	"sallyport/scenarios/config"
 )
 
-// Ending is that of the files that a folder is searched for.
+// Ending is that of the files that a folder is searched for; .yml is the same.
 const Ending = ".yaml"
+
+// ends reports whether a file has such an ending.
+func ends(path string) bool {
+	ext := filepath.Ext(path)
+	return ext == Ending || ext == ".yml"
+}
 
 // Case is one scenario of a suite: a file, or one combination of its matrix.
 type Case struct {
@@ -32,13 +38,14 @@ type Case struct {
 type Found struct {
 	Cases    []Case
 	Passed   []string // YAML files that hold no scenario
-	Warnings []string // of the configurations, each once
+	Warnings []string // of the configurations, each once, and of what looks like a scenario and is passed over
 }
 
 // Find looks for scenarios. Each path is a file, a folder, which is searched with all
-// below it for files that end in .yaml, or a pattern of [filepath.Match]. Below a
+// below it for files that end in .yaml or .yml, or a pattern of [filepath.Match]. Below a
 // folder, those called testdata or with a dot at their beginning, and links to folders,
-// are not entered. Files that hold no `scenario:` are passed over. A file that is
+// are not entered. Files that hold no `scenario:` are passed over, with a warning where
+// one looks as if it were to hold it. A file that is
 // reached twice is one.
 //
 // All files that cannot be read are one error, which names each; then no suite should
@@ -142,7 +149,7 @@ func (s *searcher) walk(root string) {
 			}
 		case path != root && e.IsDir() && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata"):
 			return fs.SkipDir
-		case !e.IsDir() && filepath.Ext(path) == Ending:
+		case !e.IsDir() && ends(path):
 			s.add(path) // follows a link to a file
 		}
 		return nil
@@ -163,9 +170,12 @@ func (s *searcher) file(path string, info fs.FileInfo) {
 
 // load reads the cases of a file; none if it holds no scenario.
 func load(file string, o scenarios.LoadOptions) ([]Case, []string, error) {
-	holds, err := holdsScenario(file)
-	if err != nil || !holds {
+	keys, err := topKeys(file)
+	switch {
+	case err != nil:
 		return nil, nil, err
+	case !slices.Contains(keys, "scenario"):
+		return nil, suspicion(file, keys), nil
 	}
 	loaded, err := scenarios.LoadCases(file, o)
 	if placed := new(config.Error); err != nil && !errors.As(err, &placed) {
@@ -197,29 +207,53 @@ func caseName(file, of string) string {
 	return name
 }
 
-// holdsScenario looks whether a file is a scenario.
-func holdsScenario(file string) (bool, error) {
+// suspicion is the warning of a file that is passed over and looks like a scenario.
+func suspicion(file string, keys []string) []string {
+	for _, key := range keys {
+		if config.Nearest(key, []string{"scenario"}) != "" {
+			return []string{fmt.Sprintf("%s: passed over: it holds %q and no `scenario:`, which makes it one", file, key)}
+		}
+	}
+	if slices.Contains(keys, "task") && slices.Contains(keys, "expect") {
+		return []string{file + ": passed over: it holds `task` and `expect`, and no `scenario:`, which makes it a scenario"}
+	}
+	return nil
+}
+
+// topKeys lists the keys at the top of a file.
+func topKeys(file string) ([]string, error) {
 	switch info, err := os.Stat(file); {
 	case err != nil:
-		return false, fmt.Errorf("find scenarios: %w", err)
+		return nil, fmt.Errorf("find scenarios: %w", err)
 	case !info.Mode().IsRegular():
-		return false, fmt.Errorf("find scenarios: %q is no ordinary file", file)
+		return nil, fmt.Errorf("find scenarios: %q is no ordinary file", file)
 	case info.Size() > config.MaxFile:
-		return false, fmt.Errorf("find scenarios: %q has more than %d bytes", file, config.MaxFile)
+		return nil, fmt.Errorf("find scenarios: %q has more than %d bytes", file, config.MaxFile)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return false, fmt.Errorf("find scenarios: %w", err)
+		return nil, fmt.Errorf("find scenarios: %w", err)
 	}
-	return config.HasKey(file, data, "scenario")
+	return config.TopKeys(file, data)
 }
 
-// Select keeps the cases whose name an expression matches; nil keeps all.
+// Select keeps the cases whose name an expression matches; nil keeps all. If it matches
+// none it is taken for a name, or a part of one, as it is printed: those of combinations
+// hold brackets.
 func Select(cases []Case, re *regexp.Regexp) []Case {
 	if re == nil {
 		return cases
 	}
-	return slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return !re.MatchString(c.Name) })
+	for _, match := range []func(string) bool{
+		re.MatchString,
+		func(name string) bool { return name == re.String() },
+		func(name string) bool { return strings.Contains(name, re.String()) },
+	} {
+		if some := slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return !match(c.Name) }); len(some) > 0 {
+			return some
+		}
+	}
+	return nil
 }
 
 // Shuffle returns the cases in an order that the seed alone decides.

@@ -61,11 +61,11 @@ func TestFind(t *testing.T) {
 		paths []string
 		want  []string
 	}{
-		{[]string{"."}, []string{"a", "b/c/three", "b/two"}},
-		{[]string{"./b"}, []string{"b/c/three", "b/two"}},
-		{[]string{"b/two.yaml", "b", "./b/../b"}, []string{"b/two", "b/c/three"}},
+		{[]string{"."}, []string{"a", "b/c/four", "b/c/three", "b/two"}},
+		{[]string{"./b"}, []string{"b/c/four", "b/c/three", "b/two"}},
+		{[]string{"b/two.yaml", "b", "./b/../b"}, []string{"b/two", "b/c/four", "b/c/three"}},
 		{[]string{"b/*.yaml"}, []string{"b/two"}},
-		{[]string{"*"}, []string{"a", "b/c/three", "b/two"}},
+		{[]string{"*"}, []string{"a", "b/c/four", "b/c/three", "b/two"}},
 		{[]string{"again.yaml", "a.yaml"}, []string{"again"}},
 		{[]string{"b/c/four.yml"}, []string{"b/c/four"}},
 		{[]string{".hidden"}, []string{".hidden/five"}},
@@ -80,7 +80,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	found, err := Find([]string{"b"}, scenarios.LoadOptions{})
-	if err != nil || !slices.Equal(found.Passed, []string{"b/other.yaml"}) || found.Cases[0].Title != "Seven and five" || found.Cases[0].File != "b/c/three.yaml" {
+	if err != nil || !slices.Equal(found.Passed, []string{"b/other.yaml"}) || found.Cases[0].Title != "Seven and five" || found.Cases[0].File != "b/c/four.yml" || len(found.Warnings) != 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
@@ -135,6 +135,37 @@ func TestSelect(t *testing.T) {
 	}
 	if got := names(Select(cases, regexp.MustCompile("^odd/p"))); !slices.Equal(got, []string{"odd/passes", "odd/panics"}) || len(cases) != 3 {
 		t.Errorf("%v", got)
+	}
+}
+
+// The name of a combination is found as it is printed, though its brackets mean
+// something else in an expression.
+func TestSelect_NameAsPrinted(t *testing.T) {
+	cases := oddCases("m[v=a]", "m[v=ab]", "m[v=a][w=b]", "mv")
+	if got := names(Select(cases, regexp.MustCompile("odd/m[v=a]"))); !slices.Equal(got, []string{"odd/mv"}) {
+		t.Errorf("an expression that matches: %q", got)
+	}
+	if got := names(Select(cases[:3], regexp.MustCompile("m[v=a]"))); !slices.Equal(got, []string{"odd/m[v=a]", "odd/m[v=a][w=b]"}) {
+		t.Errorf("a part of a name: %q", got)
+	}
+	if got := names(Select(cases[:3], regexp.MustCompile("odd/m[v=a]"))); !slices.Equal(got, []string{"odd/m[v=a]"}) {
+		t.Errorf("a name: %q", got)
+	}
+}
+
+// What looks like a scenario is not passed over in silence.
+func TestFind_WarnsOfWhatLooksLikeAScenario(t *testing.T) {
+	tree(t, map[string]string{
+		"sallyport.yaml": calcConfig, "good.yaml": calcScenario, "typo.yaml": strings.Replace(calcScenario, "scenario:", "scenaro:", 1),
+		"none.yml": strings.Replace(calcScenario, "scenario: Seven and five\n", "", 1), "empty.yaml": "", "task.yaml": "task: x\n", "other.yaml": "jobs: {}\n",
+	})
+	found, err := Find([]string{"."}, scenarios.LoadOptions{})
+	want := []string{
+		"none.yml: passed over: it holds `task` and `expect`, and no `scenario:`, which makes it a scenario",
+		"typo.yaml: passed over: it holds \"scenaro\" and no `scenario:`, which makes it one",
+	}
+	if err != nil || !slices.Equal(found.Warnings, want) || len(found.Passed) != 6 || len(found.Cases) != 1 {
+		t.Errorf("%+v, %v", found, err)
 	}
 }
 
