@@ -30,7 +30,7 @@ func TestPlay_RealScenarios(t *testing.T) {
 	s := realSuite(t, map[string]string{
 		"good.yaml":    calcScenario,
 		"wrong.yaml":   strings.Replace(calcScenario, "completed", "failed", 1),
-		"nothing.yaml": strings.Replace(calcScenario, "{state: completed}", "{not_sent: [], files: {}}", 1),
+		"nothing.yaml": strings.Replace(calcScenario, "{state: completed}", `{reason: ""}`, 1),
 		"script.yaml":  strings.Replace(calcScenario, "    - say: It is 12.\n", "", 1),
 	})
 	sum, err := s.Run(t.Context())
