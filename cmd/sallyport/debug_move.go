@@ -296,7 +296,7 @@ func (sh *shell) alive(ctx context.Context) (bool, error) {
 	}
 	seq := run.Seq
 	err := sh.app.atDesk(run.ID, "", func(d *desk) error {
-		if !run.Held && !overdue {
+		if !run.Held {
 			if _, err := sh.app.steer(ctx, d, agent.Pause{}); err != nil {
 				return err
 			}

@@ -417,7 +417,7 @@ func TestDebug_ACandidateThatHasExpired(t *testing.T) {
 		t.Errorf("at the end:\n%s", got)
 	}
 	said, _, recorded := strings.Cut(after, "live: ")
-	if !recorded || !strings.Contains(said, "The candidate has expired at") || !strings.Contains(after, "expired           observe") {
+	if !recorded || !strings.Contains(said, "The candidate has expired at") || !strings.Contains(after, "expired           observe") || !strings.Contains(after, "@ step 19/19 · seq 19 · observe (paused)") {
 		t.Errorf("the step:\n%s", after)
 	}
 }
