@@ -209,6 +209,9 @@ func caseName(file, of string) string {
 
 // suspicion is the warning of a file that is passed over and looks like a scenario.
 func suspicion(file string, keys []string) []string {
+	if included(file) {
+		return nil
+	}
 	for _, key := range keys {
 		if config.Nearest(key, []string{"scenario"}) != "" {
 			return []string{fmt.Sprintf("%s: passed over: it holds %q and no `scenario:`, which makes it one", file, key)}
@@ -218,6 +221,18 @@ func suspicion(file string, keys []string) []string {
 		return []string{file + ": passed over: it holds `task` and `expect`, and no `scenario:`, which makes it a scenario"}
 	}
 	return nil
+}
+
+// included reports whether a file beside this one includes it: then it is a part.
+func included(file string) bool {
+	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*.y*ml"))
+	return slices.ContainsFunc(beside, func(other string) bool {
+		if info, err := os.Stat(other); err != nil || !info.Mode().IsRegular() || info.Size() > config.MaxFile {
+			return false // a pipe would be waited for
+		}
+		data, err := os.ReadFile(other)
+		return err == nil && strings.Contains(string(data), "\ninclude: "+filepath.Base(file)+"\n")
+	})
 }
 
 // topKeys lists the keys at the top of a file.

@@ -157,14 +157,14 @@ func TestSelect_NameAsPrinted(t *testing.T) {
 func TestFind_WarnsOfWhatLooksLikeAScenario(t *testing.T) {
 	tree(t, map[string]string{
 		"sallyport.yaml": calcConfig, "good.yaml": calcScenario, "typo.yaml": strings.Replace(calcScenario, "scenario:", "scenaro:", 1),
-		"none.yml": strings.Replace(calcScenario, "scenario: Seven and five\n", "", 1), "empty.yaml": "", "task.yaml": "task: x\n", "other.yaml": "jobs: {}\n",
+		"none.yml": strings.Replace(calcScenario, "scenario: Seven and five\n", "", 1), "empty.yaml": "", "part.yaml": "task: Add.\nexpect: {state: completed}\n", "whole.yaml": "scenario: Whole\ninclude: part.yaml\nmodel: {script: [{say: x}]}\n", "task.yaml": "task: x\n", "other.yaml": "jobs: {}\n",
 	})
 	found, err := Find([]string{"."}, scenarios.LoadOptions{})
 	want := []string{
 		"none.yml: passed over: it holds `task` and `expect`, and no `scenario:`, which makes it a scenario",
 		"typo.yaml: passed over: it holds \"scenaro\" and no `scenario:`, which makes it one",
 	}
-	if err != nil || !slices.Equal(found.Warnings, want) || len(found.Passed) != 6 || len(found.Cases) != 1 {
+	if err != nil || !slices.Equal(found.Warnings, want) || len(found.Passed) != 7 || len(found.Cases) != 2 {
 		t.Errorf("%+v, %v", found, err)
 	}
 }
