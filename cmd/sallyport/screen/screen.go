@@ -2,7 +2,6 @@ package screen
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"time"
@@ -71,10 +70,13 @@ func Run(ctx context.Context, c Config, in, out *os.File) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	program := tea.NewProgram(newModel(ctx, c),
-		tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(framesPerSecond),
+		tea.WithInput(in), tea.WithOutput(out), tea.WithFPS(framesPerSecond),
 		tea.WithoutSignalHandler()) // package main hears signals, and ends ctx
+	// Asked to quit, the program waits for its reader; given ctx, it would close the
+	// terminal under it.
+	defer context.AfterFunc(ctx, program.Quit)()
 	_, err := program.Run()
-	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
+	if err == nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
