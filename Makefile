@@ -52,7 +52,7 @@ cross: ## the systems that are compiled and vetted, and said to be untested
 # Not under the detector, where they take many minutes: tests that explore or play by the hundred what others
 # play once, and stories told by one command after the other, each a process of a single thread of work.
 # Whatever serves, waits, streams, is interrupted or does two things at once is watched.
-UNWATCHED := ^Test(Play_ShippedScenariosHold|Adversary|Prove|Tutorial|Commands$$|ApproveEdit|Decisions|Door|Keys|Parity|Doctor|DebuggerPage|FromRun|Demo_OnlyTheWord)
+UNWATCHED := ^Test(Play_ShippedScenariosHold|Adversary|Prove|Tutorial|Commands$$|ApproveEdit|Decisions|Door|Keys|Parity|Doctor|DebuggerPage|FromRun|Fork|Killed|Verify|Erase|Demo_OnlyTheWord)
 
 # Processes that tests start do not linger for a second at their end, as race builds do.
 race: ## the race detector needs a C compiler
