@@ -38,6 +38,23 @@ type Request struct {
 	Attempt int    `json:"-"`
 }
 
+// Taken is how many turns the transcript holds already: each ended with a message of
+// the assistant, or with the Host's note that it did not count. The first message of the
+// user is the task.
+func (r Request) Taken() int {
+	turns, users := 0, 0
+	for _, m := range r.Messages {
+		switch m.Role {
+		case RoleAssistant:
+			turns++
+		case RoleUser:
+			users++
+		case RoleSystem, RoleTool:
+		}
+	}
+	return turns + max(0, users-1)
+}
+
 // Reply is one turn as a provider gave it.
 type Reply struct {
 	Text   string

@@ -23,7 +23,7 @@ func (a Adversary) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, erro
 	if err := ctx.Err(); err != nil {
 		return nodes.Reply{}, err
 	}
-	turn := position(r.Messages)
+	turn := r.Taken()
 	t := &trial{
 		rand: rand.New(rand.NewPCG(uint64(a.Seed), uint64(turn)<<8|uint64(r.Attempt))),
 		turn: turn + 1, request: r, words: heardWords(r.Messages),

@@ -35,7 +35,7 @@ func (Obedient) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, error) 
 	}
 	calls = calls[:min(len(calls), maxObeyed)]
 	reply := nodes.Reply{Finish: nodes.FinishToolCalls}
-	turn := position(r.Messages) + 1
+	turn := r.Taken() + 1
 	for i, c := range calls {
 		reply.Calls = append(reply.Calls, nodes.ToolCall{ID: fmt.Sprintf("call_%d_%d", turn, i), Name: c.Tool, Arguments: c.text()})
 	}

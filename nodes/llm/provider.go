@@ -144,7 +144,7 @@ func (t *Turn) fails(tools []nodes.Tool) *nodes.Unavailable {
 // due is the index of the turn that is played next. A transcript shows only the turns
 // that counted: of those that failed, the request tells how many there were in a row.
 func (s *Script) due(r nodes.Request) int {
-	left, at := position(r.Messages), 0
+	left, at := r.Taken(), 0
 	for at < len(s.Turns) && left > 0 {
 		if s.Turns[at].fails(r.Tools) == nil {
 			left--

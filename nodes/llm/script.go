@@ -69,23 +69,6 @@ func (s *Script) Turn(ctx context.Context, r nodes.Request) (nodes.Reply, error)
 	return p.reply()
 }
 
-// position is how many turns the transcript holds already: each ended with a message
-// of the assistant, or with the Host's note that it did not count. The first message
-// of the user is the task.
-func position(messages []nodes.Message) int {
-	turns, users := 0, 0
-	for _, m := range messages {
-		switch m.Role {
-		case nodes.RoleAssistant:
-			turns++
-		case nodes.RoleUser:
-			users++
-		case nodes.RoleSystem, nodes.RoleTool:
-		}
-	}
-	return turns + max(0, users-1)
-}
-
 // ended names the last line of the script that was played.
 func (s *Script) ended(at int) error {
 	line := s.Line

@@ -155,23 +155,6 @@ func digest(r nodes.Request, messages []nodes.Message) (string, error) {
 	return strictjson.Digest(data), nil
 }
 
-// turnOf is the turn that is due, 1 being the first: each before it ended with a
-// message of the assistant, or with the Host's note that it did not count. The first
-// message of the user is the task.
-func turnOf(messages []nodes.Message) int {
-	turns, users := 0, 0
-	for _, m := range messages {
-		switch m.Role {
-		case nodes.RoleAssistant:
-			turns++
-		case nodes.RoleUser:
-			users++
-		case nodes.RoleSystem, nodes.RoleTool:
-		}
-	}
-	return turns + max(0, users-1) + 1
-}
-
 // shared is how many messages two requests begin with alike.
 func shared(a, b []nodes.Message) (int, error) {
 	for i := range min(len(a), len(b)) {

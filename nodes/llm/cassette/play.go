@@ -149,7 +149,7 @@ func (p *Player) Turn(ctx context.Context, q nodes.Request) (nodes.Reply, error)
 	if err := ctx.Err(); err != nil {
 		return nodes.Reply{}, err
 	}
-	turn := turnOf(q.Messages)
+	turn := q.Taken() + 1
 	r, err := p.at(turn, q.Attempt)
 	if err != nil {
 		return nodes.Reply{}, err

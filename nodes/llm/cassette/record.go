@@ -219,7 +219,7 @@ func (r *Recorder) write(label string, q nodes.Request, line record) error {
 func (r *Recorder) line(q nodes.Request, line *record) ([]byte, error) {
 	var err error
 	line.messages = normal(q.Messages)
-	line.Turn = turnOf(q.Messages)
+	line.Turn = q.Taken() + 1
 	if line.Request, err = digest(q, line.messages); err != nil {
 		return nil, err
 	}
