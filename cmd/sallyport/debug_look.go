@@ -45,16 +45,11 @@ func (sh *shell) valueAt(path string, indent bool) (string, error) {
 	if err != nil {
 		return "", usage("list the paths with: print", "%w", err)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if indent {
-		enc.SetIndent("", "  ")
-	}
-	if err := enc.Encode(v); err != nil {
+	text, err := shownJSON(v, indent)
+	if err != nil {
 		return "", fmt.Errorf("show %s: %w", path, err)
 	}
-	return strings.TrimSuffix(escapeJSON(b.String()), "\n"), nil
+	return strings.TrimSuffix(text, "\n"), nil
 }
 
 func (sh *shell) value(_ context.Context, path string) error {

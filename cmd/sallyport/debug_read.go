@@ -23,13 +23,9 @@ type lineReader struct {
 }
 
 func (sh *shell) reader() (*lineReader, error) {
-	path, err := sh.historyPath()
+	h, err := sh.remembered()
 	if err != nil {
 		return nil, err
-	}
-	h, err := readHistory(path)
-	if err != nil {
-		sh.app.warn("debug", err.Error())
 	}
 	r := &lineReader{in: sh.app.in, out: sh.app.errs}
 	r.on = term.NewTerminal(struct {

@@ -111,6 +111,16 @@ func list[R row](a *app, head []string, rows []R) error {
 
 // json writes one value, on one line or indented.
 func (a *app) json(v any, indent bool) error {
+	text, err := shownJSON(v, indent)
+	if err != nil {
+		return fmt.Errorf("encode the output: %w", err)
+	}
+	return a.print("%s", text)
+}
+
+// shownJSON is a value as JSON for people: on one line or indented, with a newline, and
+// nothing in it that a terminal would obey.
+func shownJSON(v any, indent bool) (string, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -118,9 +128,9 @@ func (a *app) json(v any, indent bool) error {
 		enc.SetIndent("", "  ")
 	}
 	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("encode the output: %w", err)
+		return "", err
 	}
-	return a.print("%s", escapeJSON(b.String()))
+	return escapeJSON(b.String()), nil
 }
 
 // escapeJSON escapes, in JSON text, what a terminal would not plainly show: it means
