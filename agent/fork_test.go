@@ -375,6 +375,29 @@ func TestFork_BudgetsCountWhatTheParentUsed(t *testing.T) {
 	}
 }
 
+// TestFork_NeedsMoreTimeThanTheParentUsed: what was used counts, exactly at the limit too.
+func TestFork_NeedsMoreTimeThanTheParentUsed(t *testing.T) {
+	tr := begin(t, enginetest.Spec("r"))
+	tr.now = tr.now.Add(3 * time.Second)
+	tr.node(proposes(enginetest.ToolRead))
+	entries := slices.Values(tr.entries)
+	for wall, fits := range map[int64]bool{3: false, 4: true} {
+		spec := enginetest.Spec("fork")
+		spec.Budget.Wall = wall
+		spec.Fork = &agent.Fork{Run: "r", Seq: tr.run.Seq, Head: tr.run.Head, Wall: 4}
+		_, _, err := agent.Carry(spec, "carol", func(yield func(agent.Entry, error) bool) {
+			for e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}, tr.now)
+		if no := new(agent.Refusal); fits != (err == nil) || !fits && (!errors.As(err, &no) || no.Code != agent.CodeBudget) {
+			t.Errorf("with %d s: %v", wall, err)
+		}
+	}
+}
+
 // TestFork_GoesOnWhereABudgetEnded: by each budget, under more of it.
 func TestFork_GoesOnWhereABudgetEnded(t *testing.T) {
 	overdone := func(spec agent.Spec, end func(*trace)) *trace {
